@@ -1,0 +1,82 @@
+"""What an engine is: one coroutine from a request to a completion. Knows nothing of games or files.
+
+The engines themselves live beside this file, one a module, and are imported only when they are asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pairgen.records import Messages
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a reply is drawn, every field explicit. `temperature` 0 is greedy; `max_tokens` counts new tokens."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 300
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One reply to be made. `session` is equal for all requests of an episode, so that its prefix cache can hit."""
+
+    messages: Messages
+    sampling: Sampling
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One reply. Token counts are in tokens of the model, -1 where the engine does not say.
+
+    `finish_reason` is "stop" (the model ended its turn or a stop string was met), "length", or the engine's own word.
+    """
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = -1
+    token_ids: tuple[int, ...] = ()
+
+
+class Engine(Protocol):
+    """A model that can be asked for replies, many at a time.
+
+    `generate` raises `pairgen.errors.RequestError` when this one request fails (kinds: context_exceeded, timeout,
+    request_failed) and `pairgen.errors.EngineError` when the engine as a whole cannot go on.
+    """
+
+    name: str
+    model: str
+
+    async def start(self) -> None:
+        """Load, or connect; raises EngineError with the fix."""
+
+    async def generate(self, request: Request) -> Completion: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What the user said about the engine; one engine ignores what it has no use for.
+
+    `name` is auto, vllm, openai, transformers or scripted. `concurrency` is the number of requests open at once.
+    """
+
+    name: str = "auto"
+    model: str = ""
+    revision: str | None = None
+    base_urls: tuple[str, ...] = ()
+    concurrency: int = 64
+    max_model_len: int | None = None
+    dtype: str = "auto"
+    timeout_s: float = 600.0
+    engine_args: tuple[str, ...] = ()

@@ -1,0 +1,285 @@
+"""Every file of a run: the journal, the tables derived from it, the manifest, and the lock. Knows no game or engine.
+
+A run folder holds `run.json` (the configuration, first), `episodes.jsonl` (the journal: one whole episode a line,
+synced), `episodes.parquet` and `moves.parquet` (derived), `manifest.json` (last). Whole files go to a temporary name
+and are then renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from pairgen.errors import PairgenError, UsageProblem
+from pairgen.records import (
+    SCHEMA_VERSION,
+    Episode,
+    EpisodeRow,
+    Message,
+    Messages,
+    MoveRow,
+    episode_row,
+    from_dict,
+    move_rows,
+    polars_schema,
+    to_dict,
+)
+
+JOURNAL, CONFIG, MANIFEST, LOCK = "episodes.jsonl", "run.json", "manifest.json", ".lock"
+ROWS_PER_WRITE = 2_000
+
+T = TypeVar("T")
+
+
+def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` make a file under a temporary name beside `path`, then rename it: readers see all or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        write(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, data: Any) -> None:
+    text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+    write_atomic(path, lambda p: p.write_text(text, encoding="utf-8", errors="surrogatepass"))
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
+
+
+def claim_folder(path: Path, *, resume: bool, overwrite: bool) -> None:
+    """Make `path` ready to be written to.
+
+    Raises UsageProblem when it holds something and neither `resume` nor `overwrite` was said. `overwrite` empties only
+    folders that pairgen made, so that a mistyped path costs nothing.
+    """
+    if path.exists() and not path.is_dir():
+        raise UsageProblem(f"{path} is a file: give the path of a folder that can be made.")
+    occupied = path.is_dir() and any(p.name != LOCK for p in path.iterdir())
+    if occupied and not (resume or overwrite):
+        raise UsageProblem(
+            f"{path} is not empty: say --overwrite to replace what pairgen wrote there, "
+            "--resume (rollout) to go on with it, or another --out."
+        )
+    if occupied and overwrite:
+        if not ((path / CONFIG).exists() or (path / MANIFEST).exists()):
+            raise UsageProblem(f"{path} was not written by pairgen, so --overwrite leaves it alone: use another --out.")
+        for item in path.iterdir():
+            if item.name != LOCK:
+                shutil.rmtree(item) if item.is_dir() and not item.is_symlink() else item.unlink()
+    path.mkdir(parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def lock_folder(path: Path) -> Iterator[None]:
+    """Hold the folder for this process; raises UsageProblem while another one holds it. A killed holder frees it."""
+    import fcntl
+
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / LOCK).open("a+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageProblem(
+                f"another pairgen process is writing to {path}: wait for it, stop it, or use another --out."
+            ) from None
+        yield
+
+
+class Journal:
+    """Appends whole episodes, each synced to disk before `append` returns; a torn last line is cut off on opening."""
+
+    def __init__(self, run: Path):
+        self._path = run / JOURNAL
+        _cut_torn_line(self._path)
+        self._file: IO[bytes] = self._path.open("ab")
+
+    def append(self, episode: Episode) -> None:
+        line = json.dumps(_pack(episode), ensure_ascii=False, separators=(",", ":"))
+        self._file.write(line.encode("utf-8", "surrogatepass") + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _cut_torn_line(path: Path) -> None:
+    if not path.exists() or not path.stat().st_size:
+        return
+    with path.open("rb+") as handle:
+        size = handle.seek(0, os.SEEK_END)
+        end = size
+        while end:
+            start = max(0, end - 65_536)
+            handle.seek(start)
+            newline = handle.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end < size:
+            handle.truncate(end)
+
+
+def read_journal(run: Path) -> Iterator[Episode]:
+    """The episodes of a run in the order they ended, the latest of each key last. A torn last line is left out.
+
+    Raises PairgenError for a line in the middle that cannot be read, and for a journal of another schema version.
+    """
+    path = run / JOURNAL
+    if not path.exists():
+        raise PairgenError(
+            f"{run} is not a run: it holds no {JOURNAL}; make one with pairgen rollout or pairgen import."
+        )
+    with path.open("rb") as handle:
+        for number, line in enumerate(handle, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                data = json.loads(line.decode("utf-8", "surrogatepass"))
+                version = data["schema"]
+                episode = _unpack(data) if version == SCHEMA_VERSION else None
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                raise PairgenError(
+                    f"{path} line {number} cannot be read ({type(error).__name__}: {error}): "
+                    "remove that line and run again with --resume."
+                ) from None
+            if episode is None:
+                raise PairgenError(
+                    f"{path} has schema version {version}, this pairgen reads {SCHEMA_VERSION}: "
+                    "use the pairgen that wrote it, or play again."
+                )
+            yield episode
+
+
+def read_episodes(run: Path) -> list[Episode]:
+    """The last word on each episode of a run, in a fixed order (by game, experiment, task, sample)."""
+    latest = {e.key: e for e in read_journal(run)}
+    return [latest[key] for key in sorted(latest)]
+
+
+def write_tables(run: Path, episodes: Iterable[Episode]) -> None:
+    """Derive `episodes.parquet` and `moves.parquet`; memory holds some episodes at a time, never all."""
+    with (
+        TableWriter(run / "episodes.parquet", EpisodeRow) as table,
+        TableWriter(run / "moves.parquet", MoveRow) as moves,
+    ):
+        for episode in episodes:
+            table.write(episode_row(episode))
+            for row in move_rows(episode):
+                moves.write(row)
+
+
+class TableWriter:
+    """Writes records of one class to parquet, a row group at a time; the file appears when the block ends well."""
+
+    def __init__(self, path: Path, cls: type[Any]):
+        import pyarrow.parquet as pq
+
+        self._path, self._schema = path, arrow_schema(cls)
+        self._temporary = path.with_name(f".{path.name}.tmp")
+        self._rows: list[Any] = []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = pq.ParquetWriter(self._temporary, self._schema, compression="zstd")
+
+    def write(self, record: Any) -> None:
+        self._rows.append(to_dict(record))
+        if len(self._rows) >= ROWS_PER_WRITE:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
+        self._rows.clear()
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        try:
+            if kind is None:
+                if self._rows:
+                    self._flush()
+                self._writer.close()
+                self._temporary.replace(self._path)
+            else:
+                self._writer.close()
+        finally:
+            self._temporary.unlink(missing_ok=True)
+
+
+def arrow_schema(cls: type[Any]) -> Any:
+    """The arrow schema of a record class, as the Hub features have it (plain `string`, never `large_string`)."""
+    return _arrow_fields(polars_schema(cls))
+
+
+def _arrow_fields(schema: dict[str, Any]) -> Any:
+    import polars as pl
+    import pyarrow as pa
+
+    plain = {pl.String: pa.string(), pl.Int64: pa.int64(), pl.Float64: pa.float64(), pl.Boolean: pa.bool_()}
+
+    def kind(dtype: Any) -> Any:
+        if isinstance(dtype, pl.Struct):
+            return pa.struct([(f.name, kind(f.dtype)) for f in dtype.fields])
+        if isinstance(dtype, pl.List):
+            return pa.list_(kind(dtype.inner))
+        return plain[type(dtype)]
+
+    return pa.schema([(name, kind(dtype)) for name, dtype in schema.items()])
+
+
+def read_table(path: Path, cls: type[T]) -> list[T]:
+    """The records of a table that `TableWriter` wrote."""
+    import pyarrow.parquet as pq
+
+    return [from_dict(cls, row) for row in pq.read_table(path).to_pylist()]
+
+
+def _pack(episode: Episode) -> dict[str, Any]:
+    """The journal's form: a prompt that goes on from an earlier move of the same player is kept as what it adds.
+
+    `after` is the index in `moves` of that earlier move (-1: none), so that long games take linear space.
+    """
+    data: dict[str, Any] = {"schema": SCHEMA_VERSION, **to_dict(episode)}
+    seen: dict[str, int] = {}
+    for position, move in enumerate(episode.moves):
+        after = -1
+        base: Messages = ()
+        if move.player in seen:
+            earlier = episode.moves[seen[move.player]]
+            history = _history(earlier.prompt, earlier.reply)
+            if move.prompt[: len(history)] == history:
+                after, base = seen[move.player], history
+        data["moves"][position]["after"] = after
+        data["moves"][position]["prompt"] = data["moves"][position]["prompt"][len(base) :]
+        seen[move.player] = position
+    return data
+
+
+def _unpack(data: dict[str, Any]) -> Episode:
+    prompts: list[Messages] = []
+    for move in data["moves"]:
+        added = tuple(from_dict(Message, m) for m in move["prompt"])
+        after = move["after"]
+        prompts.append((*_history(prompts[after], data["moves"][after]["reply"]), *added) if after >= 0 else added)
+        move["prompt"] = []
+    episode: Episode = from_dict(Episode, data)
+    moves = tuple(dataclasses.replace(m, prompt=p) for m, p in zip(episode.moves, prompts, strict=True))
+    return dataclasses.replace(episode, moves=moves)
+
+
+def _history(prompt: Messages, reply: str) -> Messages:
+    return (*prompt, Message("assistant", reply))

@@ -1,0 +1,94 @@
+"""The contract of a strategy: a won move in, a rejected reply or a reason to decline out. Knows no strategy.
+
+A strategy is a pure function: all chance comes from the generator it is handed, and it never returns the chosen reply.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pairgen.errors import UsageProblem, did_you_mean
+from pairgen.records import Move
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a strategy works on: the move, and `peers`, the distinct accepted replies of the same game and role (sorted).
+
+    Peers show what moves of this game look like (tags, lines, separators), so that no strategy needs a list of games.
+    """
+
+    move: Move
+    game: str
+    peers: tuple[str, ...]
+
+
+class Corruption(NamedTuple):
+    """The rejected reply, and in a few stable words how it was made (`kind` or `kind/variant`)."""
+
+    text: str
+    detail: str
+
+
+class Decline(NamedTuple):
+    """Why this strategy has nothing to offer for this move, in a few stable words."""
+
+    reason: str
+
+
+Corrupt = Callable[[Material, random.Random, Mapping[str, str]], Corruption | Decline]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One way to make a rejected reply.
+
+    `requires_violation` says that a pair is kept only if the game master rejects the rejected side (where it can be
+    asked). `options` are the words that may follow `name:` on the command line, with what they mean.
+    """
+
+    name: str
+    summary: str
+    corrupt: Corrupt
+    requires_violation: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Choice(NamedTuple):
+    """A strategy as the user asked for it: `verbose`, `verbose:2` (a weight), `verbose:style=reference` (an option)."""
+
+    name: str
+    weight: float
+    options: Mapping[str, str]
+
+
+def parse_choice(text: str, known: Mapping[str, Strategy]) -> Choice:
+    """Read `name[:weight][:key=value]…`. Raises UsageProblem for what is not known, with the closest known word."""
+    name, *rest = text.split(":")
+    if name not in known:
+        raise UsageProblem(f"There is no strategy {name!r}: {did_you_mean(name, known)}")
+    weight, options = 1.0, {}
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if equals:
+            if key not in known[name].options:
+                raise UsageProblem(f"Strategy {name} has no option {key!r}: {did_you_mean(key, known[name].options)}")
+            options[key] = value
+        else:
+            weight = _weight(text, part)
+    return Choice(name, weight, options)
+
+
+def _weight(text: str, part: str) -> float:
+    try:
+        weight = float(part)
+    except ValueError:
+        weight = 0.0
+    if not 0 < weight < float("inf"):
+        raise UsageProblem(
+            f"--strategy {text}: {part!r} is no weight above 0, give for example {text.split(':')[0]}:2."
+        )
+    return weight
