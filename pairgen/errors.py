@@ -21,6 +21,10 @@ class EngineError(PairgenError):
     """The engine as a whole cannot serve: the run stops."""
 
 
+class EngineRestarted(Exception):
+    """The engine died and was started again: what was open at it must be played from its start."""
+
+
 class RequestError(Exception):
     """One request failed; its episode ends as `error` and the others go on.
 

@@ -16,7 +16,7 @@ from pairgen.records import Move
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a strategy works on: the move, and `peers`, the distinct accepted replies of the same game and role (sorted).
+    """A move to spoil, and `peers`: the distinct accepted replies of the same game and role (sorted).
 
     Peers show what moves of this game look like (tags, lines, separators), so that no strategy needs a list of games.
     """

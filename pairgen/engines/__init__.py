@@ -53,11 +53,16 @@ class Engine(Protocol):
     request_failed) and `pairgen.errors.EngineError` when the engine as a whole cannot go on.
     """
 
-    name: str
-    model: str
+    @property
+    def name(self) -> str:
+        """What serves, such as vllm."""
+
+    @property
+    def model(self) -> str:
+        """What is served, as the user or the server calls it."""
 
     async def start(self) -> None:
-        """Load, or connect; raises EngineError with the fix."""
+        """Load, or connect; raises EngineError with the fix. May be called again after `close`."""
 
     async def generate(self, request: Request) -> Completion: ...
 

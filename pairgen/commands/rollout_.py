@@ -1,0 +1,79 @@
+"""`pairgen rollout`: parse, play, print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pairgen.console import finish, json_option, say
+
+ENGINES = ("auto", "vllm", "openai", "transformers", "scripted")
+
+
+@click.command()
+@click.option("--model", default="", help="Checkpoint folder or Hub id; with --base-url the name the server knows.")
+@click.option("--out", "out", type=click.Path(path_type=Path), default=None, help="Run folder [data/MODEL-rollout].")
+@click.option("--clembench", type=click.Path(), default=None, help="A clembench checkout [CLEMBENCH_HOME].")
+@click.option("--games", multiple=True, help="Game, benchmark version or `all`; repeatable, or separated by commas.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=0, help="Instances a game, from its experiments in turn [all]."
+)
+@click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Episodes an instance.")
+@click.option("--concurrency", type=click.IntRange(1), default=64, show_default=True, help="Episodes open at once.")
+@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True, help="What serves the model.")
+@click.option("--base-url", multiple=True, help="An OpenAI-compatible server, such as http://host:8000/v1; repeatable.")
+@click.option("--temperature", type=click.FloatRange(0), default=0.0, show_default=True)
+@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
+@click.option("--max-tokens", type=click.IntRange(1), default=300, show_default=True, help="New tokens a reply.")
+@click.option("--stop", multiple=True, help="A string that ends a reply; repeatable.")
+@click.option("--seed", type=int, default=42, show_default=True)
+@click.option("--revision", default=None, help="Revision of a Hub model.")
+@click.option("--max-model-len", type=click.IntRange(1), default=None, help="Context in tokens [the model's own].")
+@click.option("--dtype", default="auto", show_default=True, help="Weights in memory: auto, bfloat16, float16, float32.")
+@click.option(
+    "--timeout", type=click.FloatRange(0, min_open=True), default=600.0, show_default=True, help="Seconds a reply."
+)
+@click.option(
+    "--restarts", type=click.IntRange(0), default=3, show_default=True, help="How often a dead engine is revived."
+)
+@click.option("--engine-arg", multiple=True, metavar="KEY=VALUE", help="Any argument of vLLM's engine; repeatable.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --out: play only what is missing or failed.")
+@click.option("--overwrite", is_flag=True, help="Replace the run in --out.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, /, out: Path | None, resume: bool, overwrite: bool, as_json: bool, **options: Any
+) -> None:
+    """Let a model play clembench games and keep every move.
+
+    One model speaks for all players that the games do not script themselves. Every episode is saved when it ends:
+    after a crash, the same command with --resume plays only what is missing.
+    """
+    from click.core import ParameterSource
+
+    from pipelines import session
+    from pipelines.plan import label_of
+
+    options["games"] = tuple(name.strip() for entry in options["games"] for name in _split(entry))
+    config = session.RolloutConfig(**options)
+    given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if resume and overwrite:
+        raise click.UsageError("--resume keeps what is there and --overwrite removes it: give one of them.")
+    folder = out or Path("data") / f"{label_of(config.model)}-rollout"
+    try:
+        manifest = session.roll_out(folder, config, given=given, resume=resume, overwrite=overwrite)
+    except KeyboardInterrupt:
+        say(f"\nstopped; finished episodes are safe in {folder}. Go on with the same command and --resume.")
+        ctx.exit(130)
+    summary = session.summary(folder, manifest)
+    finish(summary, session.lines(folder, manifest), as_json=as_json)
+    if not summary["played"]:
+        say("pairgen: no episode could be played to its end: see the faults above.")
+        ctx.exit(1)
+
+
+def _split(entry: str) -> list[str]:
+    """Commas separate names, except within a JSON selector."""
+    return [entry] if entry.lstrip().startswith("{") else [name for name in entry.split(",") if name.strip()]
