@@ -11,7 +11,7 @@ import hashlib
 import json
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -105,7 +105,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One play of one instance. `main_score` is the game's own (0 to 100; None when aborted, errored or unscored).
+    """One play of one instance. `main_score` is the game's own (0 to 100; None where it gave none, as for aborted ones).
 
     `instance_hash` is the content of the instance without its numbers ("" where the instance is not known), and
     `source` is "rollout", or the folder below the imported one.
@@ -275,10 +275,15 @@ def move_id(episode_id: str, index: int) -> str:
 def to_dict(record: Any) -> Any:
     """A record as plain dictionaries, lists and scalars, fields in their declared order."""
     if dataclasses.is_dataclass(record):
-        return {f.name: to_dict(getattr(record, f.name)) for f in dataclasses.fields(record)}
+        return {name: to_dict(getattr(record, name)) for name in _names(type(record))}
     if isinstance(record, (tuple, list)):
         return [to_dict(item) for item in record]
     return record
+
+
+@functools.cache
+def _names(cls: type[Any]) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls))
 
 
 def from_dict(cls: type[Any], data: Any) -> Any:
@@ -287,28 +292,54 @@ def from_dict(cls: type[Any], data: Any) -> Any:
     Raises KeyError for a missing field and TypeError for a value of another kind; unknown fields are ignored, so that
     a newer file of the same schema version can be read.
     """
-    return _build(cls, data)
+    return _builder(cls)(data)
 
 
-def _build(hint: Any, value: Any) -> Any:
+@functools.cache
+def _builder(hint: Any) -> Callable[[Any], Any]:
+    """What makes a value of the type `hint`; kept, since journals ask for the same few types a million times."""
     if dataclasses.is_dataclass(hint):
-        if not isinstance(value, dict):
-            raise TypeError(f"{getattr(hint, '__name__', hint)} needs an object, not {type(value).__name__}")
-        return typing.cast(Any, hint)(**{name: _build(h, value[name]) for name, h in fields_of(hint)})
+        return _record_builder(hint)
     if typing.get_origin(hint) is tuple:
-        if not isinstance(value, (list, tuple)):
-            raise TypeError(f"a list is needed, not {type(value).__name__}")
-        item = typing.get_args(hint)[0]
-        return tuple(_build(item, v) for v in value)
+        return _list_builder(typing.get_args(hint)[0])
     optional, inner = _optional(hint)
     if optional:
-        return None if value is None else _build(inner, value)
-    kind = _scalar(hint)
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
+        build = _builder(inner)
+        return lambda value: None if value is None else build(value)
+    return _scalar_builder(_scalar(hint))
+
+
+def _record_builder(cls: Any) -> Callable[[Any], Any]:
+    fields = tuple((name, _builder(hint)) for name, hint in fields_of(cls))
+
+    def build(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise TypeError(f"{cls.__name__} needs an object, not {type(value).__name__}")
+        return cls(*[field(value[name]) for name, field in fields])
+
+    return build
+
+
+def _list_builder(hint: Any) -> Callable[[Any], Any]:
+    item = _builder(hint)
+
+    def build(value: Any) -> Any:
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"a list is needed, not {type(value).__name__}")
+        return tuple([item(v) for v in value])
+
+    return build
+
+
+def _scalar_builder(kind: type) -> Callable[[Any], Any]:
+    def build(value: Any) -> Any:
+        if type(value) is kind:
+            return value
+        if kind is float and type(value) is int:
+            return float(value)
         raise TypeError(f"{kind.__name__} is needed, not {type(value).__name__}")
-    return value
+
+    return build
 
 
 @functools.cache

@@ -20,6 +20,7 @@ from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import (
     SCHEMA_VERSION,
     Episode,
+    EpisodeKey,
     EpisodeRow,
     Message,
     Messages,
@@ -57,23 +58,29 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
 
 
-def claim_folder(path: Path, *, resume: bool, overwrite: bool) -> None:
-    """Make `path` ready to be written to.
+def check_folder(path: Path, *, resume: bool, overwrite: bool) -> None:
+    """Raise UsageProblem when `path` must not be written to; changes nothing.
 
-    Raises UsageProblem when it holds something and neither `resume` nor `overwrite` was said. `overwrite` empties only
-    folders that pairgen made, so that a mistyped path costs nothing.
+    That is when it holds something and neither `resume` nor `overwrite` was said, and when `overwrite` meets a folder
+    that pairgen did not make, so that a mistyped path costs nothing.
     """
     if path.exists() and not path.is_dir():
         raise UsageProblem(f"{path} is a file: give the path of a folder that can be made.")
-    occupied = path.is_dir() and any(p.name != LOCK for p in path.iterdir())
-    if occupied and not (resume or overwrite):
+    if not path.is_dir() or all(p.name == LOCK for p in path.iterdir()):
+        return
+    if not (resume or overwrite):
         raise UsageProblem(
             f"{path} is not empty: say --overwrite to replace what pairgen wrote there, "
             "--resume (rollout) to go on with it, or another --out."
         )
-    if occupied and overwrite:
-        if not ((path / CONFIG).exists() or (path / MANIFEST).exists()):
-            raise UsageProblem(f"{path} was not written by pairgen, so --overwrite leaves it alone: use another --out.")
+    if overwrite and not ((path / CONFIG).exists() or (path / MANIFEST).exists()):
+        raise UsageProblem(f"{path} was not written by pairgen, so --overwrite leaves it alone: use another --out.")
+
+
+def claim_folder(path: Path, *, resume: bool, overwrite: bool) -> None:
+    """Make `path` ready to be written to: `check_folder`, then make it, or empty it when `overwrite` was said."""
+    check_folder(path, resume=resume, overwrite=overwrite)
+    if path.is_dir() and overwrite:
         for item in path.iterdir():
             if item.name != LOCK:
                 shutil.rmtree(item) if item.is_dir() and not item.is_symlink() else item.unlink()
@@ -104,9 +111,10 @@ class Journal:
         _cut_torn_line(self._path)
         self._file: IO[bytes] = self._path.open("ab")
 
-    def append(self, episode: Episode) -> None:
-        line = json.dumps(_pack(episode), ensure_ascii=False, separators=(",", ":"))
-        self._file.write(line.encode("utf-8", "surrogatepass") + b"\n")
+    def append(self, *episodes: Episode) -> None:
+        for episode in episodes:
+            line = json.dumps(_pack(episode), ensure_ascii=False, separators=(",", ":"))
+            self._file.write(line.encode("utf-8", "surrogatepass") + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -137,7 +145,12 @@ def read_journal(run: Path) -> Iterator[Episode]:
 
     Raises PairgenError for a line in the middle that cannot be read, and for a journal of another schema version.
     """
-    path = run / JOURNAL
+    return (episode for _, episode in _journal_lines(run))
+
+
+def _journal_lines(run: Path) -> Iterator[tuple[int, Episode]]:
+    """Each readable line as the byte at which it begins and the episode it holds."""
+    path, place = run / JOURNAL, 0
     if not path.exists():
         raise PairgenError(
             f"{run} is not a run: it holds no {JOURNAL}; make one with pairgen rollout or pairgen import."
@@ -160,13 +173,24 @@ def read_journal(run: Path) -> Iterator[Episode]:
                     f"{path} has schema version {version}, this pairgen reads {SCHEMA_VERSION}: "
                     "use the pairgen that wrote it, or play again."
                 )
-            yield episode
+            yield place, episode
+            place += len(line)
 
 
 def read_episodes(run: Path) -> list[Episode]:
     """The last word on each episode of a run, in a fixed order (by game, experiment, task, sample)."""
-    latest = {e.key: e for e in read_journal(run)}
-    return [latest[key] for key in sorted(latest)]
+    return list(stream_episodes(run))
+
+
+def stream_episodes(run: Path) -> Iterator[Episode]:
+    """`read_episodes`, one at a time: memory holds where each line begins, not what it says."""
+    places: dict[EpisodeKey, int] = {}
+    for place, episode in _journal_lines(run):
+        places[episode.key] = place
+    with (run / JOURNAL).open("rb") as handle:
+        for key in sorted(places):
+            handle.seek(places[key])
+            yield _unpack(json.loads(handle.readline().decode("utf-8", "surrogatepass")))
 
 
 def write_tables(run: Path, episodes: Iterable[Episode]) -> None:

@@ -53,6 +53,7 @@ class RolloutConfig:
     timeout: float = 600.0
     restarts: int = 3
     engine_arg: tuple[str, ...] = ()
+    chat_template_kwargs: tuple[str, ...] = ()
 
 
 MAY_GROW = frozenset({"games", "limit", "samples"})
@@ -145,7 +146,7 @@ def engine_options(config: RolloutConfig) -> EngineOptions:
     return EngineOptions(
         name=config.engine, model=config.model, revision=config.revision, base_urls=config.base_url,
         concurrency=config.concurrency, max_model_len=config.max_model_len, dtype=config.dtype,
-        timeout_s=config.timeout, engine_args=config.engine_arg,
+        timeout_s=config.timeout, max_tokens=config.max_tokens, seed=config.seed, engine_args=config.engine_arg,
     )  # fmt: skip
 
 

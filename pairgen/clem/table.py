@@ -127,7 +127,7 @@ class Table:
             context = self._env.observe(self._env.agent_selection)
             if isinstance(player.model, CustomResponseModel):
                 self._env.step(player(context))
-                self._next_violation()
+                violation = violation or self._next_violation()
                 continue
             self._prompt = _sendable(player.perceive_context(context))
             return {"op": "ask", "player": player.name, "role": player.game_role, "messages": self._prompt,
@@ -207,7 +207,7 @@ def _outcome(scores: dict[str, Any]) -> tuple[str, float | None]:
     main = scores.get(metrics.BENCH_SCORE)
     score = float(main) if isinstance(main, (int, float)) and math.isfinite(main) else None
     if scores[metrics.METRIC_ABORTED]:
-        return "aborted", None
+        return "aborted", score
     return ("success" if scores[metrics.METRIC_SUCCESS] else "lose"), score
 
 

@@ -39,6 +39,9 @@ ENGINES = ("auto", "vllm", "openai", "transformers", "scripted")
     "--restarts", type=click.IntRange(0), default=3, show_default=True, help="How often a dead engine is revived."
 )
 @click.option("--engine-arg", multiple=True, metavar="KEY=VALUE", help="Any argument of vLLM's engine; repeatable.")
+@click.option(
+    "--chat-template-kwargs", multiple=True, metavar="KEY=VALUE", help="Such as enable_thinking=false; repeatable."
+)
 @click.option("--resume", is_flag=True, help="Go on with the run in --out: play only what is missing or failed.")
 @click.option("--overwrite", is_flag=True, help="Replace the run in --out.")
 @json_option

@@ -74,6 +74,8 @@ class EngineOptions:
     """What the user said about the engine; one engine ignores what it has no use for.
 
     `name` is auto, vllm, openai, transformers or scripted. `concurrency` is the number of requests open at once.
+    `max_tokens` is the largest `Sampling.max_tokens` to come (0: not known), so that a context that is too small for it
+    is found at the start. `engine_args` and `chat_template_kwargs` are KEY=VALUE, a value being JSON or plain text.
     """
 
     name: str = "auto"
@@ -85,3 +87,6 @@ class EngineOptions:
     dtype: str = "auto"
     timeout_s: float = 600.0
     engine_args: tuple[str, ...] = ()
+    chat_template_kwargs: tuple[str, ...] = ()
+    max_tokens: int = 0
+    seed: int = 0

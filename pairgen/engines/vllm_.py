@@ -1,0 +1,206 @@
+"""vLLM in this process: continuous batching over all open requests, on GPUs or with vLLM's CPU build.
+
+Knows vLLM 0.20 to 0.33. More GPUs or machines are vLLM's own business (`--engine-arg tensor_parallel_size=2`); with
+data parallel ranks an episode sticks to its rank, so that its prefix cache hits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import gc
+import hashlib
+import itertools
+import os
+import typing
+from typing import Any
+
+from pairgen.engines import Completion, EngineOptions, Request
+from pairgen.engines.arguments import loose, read, typed
+from pairgen.engines.chat import Chat, cannot_load, check_folder, check_room, check_start, context_of, load_chat
+from pairgen.engines.select import cpu_vllm
+from pairgen.errors import EngineError, RequestError, UsageProblem
+
+MOST_SEQUENCES = 1024  # more open requests than this wait their turn inside vLLM
+GPU_BATCHED_TOKENS = 16_384
+CPU_CONTEXT = 8_192
+CPU_CACHE_GIB = "2"
+SHUTDOWN_S = 10.0
+
+
+class VllmEngine:
+    """An AsyncLLM and the tokenizer in front of it."""
+
+    name = "vllm"
+
+    def __init__(self, options: EngineOptions) -> None:
+        if "model" in read("--engine-arg", options.engine_args):
+            raise UsageProblem("--engine-arg model: give the model as --model instead.")
+        self.model = options.model
+        self._options = options
+        self._template = loose("--chat-template-kwarg", options.chat_template_kwargs)
+        self._count = itertools.count()
+        self._llm: Any = None
+        self._chat: Chat | None = None
+        self._limit = 0
+        self._ranks = 1
+
+    async def start(self) -> None:
+        """Load the model; the event loop stands still meanwhile. Raises EngineError; UsageProblem for an argument."""
+        check_folder(self.model)
+        on_cpu = cpu_vllm()
+        _quieten(on_cpu)
+        from vllm import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        fields = {f.name for f in dataclasses.fields(AsyncEngineArgs)}
+        given = typed("--engine-arg", self._options.engine_args, _hints(AsyncEngineArgs))
+        self._chat, context = await asyncio.to_thread(self._look, given)
+        check_start(self.model, context, self._options.max_model_len, self._options.max_tokens)
+        chosen = {k: v for k, v in self._defaults(on_cpu, context).items() if k in fields} | given
+        try:
+            args = AsyncEngineArgs(model=self.model, **chosen)
+            self._llm = AsyncLLM.from_engine_args(args)
+        except Exception as error:
+            raise _cannot_start(self.model, error) from error
+        self._limit = self._llm.vllm_config.model_config.max_model_len
+        self._ranks = self._llm.vllm_config.parallel_config.data_parallel_size
+        check_start(self.model, None, self._limit, self._options.max_tokens)
+
+    async def generate(self, request: Request) -> Completion:
+        """One reply; a task that is cancelled takes its request out of the batch."""
+        if self._llm is None or self._chat is None:
+            raise EngineError("The engine is not started.")
+        ids = await self._chat.to_ids(request.messages)
+        check_room(self.model, len(ids), request.sampling, self._limit)
+        try:
+            output = await asyncio.wait_for(self._run(ids, request, self._chat.end_ids), self._options.timeout_s)
+        except asyncio.TimeoutError as error:
+            raise RequestError("timeout", f"no reply within {self._options.timeout_s:g} seconds") from error
+        except (EngineError, RequestError):
+            raise
+        except Exception as error:
+            raise self._failure(error) from error
+        return _completion(output, ids, self._chat)
+
+    async def close(self) -> None:
+        llm, self._llm, self._chat = self._llm, None, None
+        if llm is not None:
+            await asyncio.to_thread(llm.shutdown, SHUTDOWN_S)
+            del llm
+            gc.collect()  # its finalizer must not wait for the interpreter's end, when half of vLLM is gone
+
+    def _look(self, given: dict[str, Any]) -> tuple[Chat, int | None]:
+        """The tokenizer, and the context length that the model's configuration states."""
+        from transformers import AutoConfig
+
+        trust = bool(given.get("trust_remote_code", False))
+        try:
+            revision = given.get("revision", self._options.revision)
+            config = AutoConfig.from_pretrained(self.model, revision=revision, trust_remote_code=trust)
+        except Exception as error:
+            raise cannot_load(self.model, error) from error
+        tokenizer = given.get("tokenizer") or self.model
+        if "tokenizer_revision" in given or tokenizer != self.model:
+            revision = given.get("tokenizer_revision")
+        chat = load_chat(tokenizer, revision, self._template, trust_remote_code=trust)
+        return chat, context_of(config)
+
+    def _defaults(self, on_cpu: bool, context: int | None) -> dict[str, Any]:
+        options = self._options
+        chosen: dict[str, Any] = {
+            "revision": options.revision, "tokenizer_revision": options.revision, "dtype": options.dtype,
+            "max_model_len": options.max_model_len, "seed": options.seed, "generation_config": "vllm",
+            "max_num_seqs": max(1, min(options.concurrency, MOST_SEQUENCES)), "enable_prefix_caching": True,
+            "disable_log_stats": True, "enable_log_requests": False, "use_tqdm_on_load": False,
+        }  # fmt: skip
+        if on_cpu:
+            chosen["enforce_eager"] = True
+            if options.max_model_len is None and context is not None:
+                chosen["max_model_len"] = min(context, CPU_CONTEXT)
+        else:
+            chosen["max_num_batched_tokens"] = GPU_BATCHED_TOKENS
+        return {k: v for k, v in chosen.items() if v is not None}
+
+    async def _run(self, ids: list[int], request: Request, end_ids: tuple[int, ...]) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        sampling = request.sampling
+        params = SamplingParams(
+            n=1, temperature=sampling.temperature, top_p=sampling.top_p, top_k=-1, min_p=0.0, repetition_penalty=1.0,
+            presence_penalty=0.0, frequency_penalty=0.0, max_tokens=sampling.max_tokens, seed=sampling.seed,
+            stop=list(sampling.stop), stop_token_ids=list(end_ids), skip_special_tokens=True,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )  # fmt: skip
+        where = {"data_parallel_rank": _rank(request.session, self._ranks)} if self._ranks > 1 else {}
+        name = f"{request.session}-{next(self._count)}"
+        outputs = [o async for o in self._llm.generate({"prompt_token_ids": ids}, params, name, **where)]
+        return outputs[-1] if outputs else None
+
+    def _failure(self, error: Exception) -> Exception:
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        if isinstance(error, EngineDeadError) or self._llm is None or self._llm.errored:
+            return EngineError(
+                "vLLM died while it was playing (its own message stands above): resume the run, with a lower "
+                "--concurrency or --engine-arg gpu_memory_utilization=0.8 if it ran out of memory."
+            )
+        return RequestError("request_failed", f"{type(error).__name__}: {error}")
+
+
+def _completion(output: Any, ids: list[int], chat: Chat) -> Completion:
+    if output is None or not output.outputs or output.outputs[0].finish_reason in ("abort", "error"):
+        raise RequestError("request_failed", "vLLM gave the request up without a reply")
+    said = output.outputs[0]
+    return Completion(
+        text=said.text,
+        finish_reason=said.finish_reason or "",
+        prompt_tokens=len(ids),
+        completion_tokens=len(said.token_ids),
+        cached_tokens=-1 if output.num_cached_tokens is None else output.num_cached_tokens,
+        token_ids=chat.without_end(said.token_ids),
+    )
+
+
+def _rank(session: str, ranks: int) -> int:
+    return int.from_bytes(hashlib.blake2b(session.encode(), digest_size=8).digest(), "big") % ranks
+
+
+def _quieten(on_cpu: bool) -> None:
+    """What vLLM reads from the environment when it is imported; what the user has set stays."""
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    if on_cpu:
+        os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", CPU_CACHE_GIB)
+
+
+def _hints(args_class: Any) -> dict[str, Any]:
+    """The type of each engine argument, None where its annotation cannot be resolved."""
+    names = [f.name for f in dataclasses.fields(args_class) if not f.name.startswith("_")]
+    hints: dict[str, Any] = {}
+    for owner in reversed(args_class.__mro__[:-1]):
+        space = vars(__import__(owner.__module__, fromlist=["_"]))
+        for name, hint in vars(owner).get("__annotations__", {}).items():
+            hints[name] = _resolve(hint, space)
+    return {name: hints.get(name) for name in names}
+
+
+def _resolve(hint: Any, space: dict[str, Any]) -> Any:
+    if not isinstance(hint, str):
+        return hint
+    try:
+        return typing.get_type_hints(type("_", (), {"__annotations__": {"x": hint}}), globalns=space)["x"]
+    except Exception:  # a name that is only imported for type checkers
+        return None
+
+
+def _cannot_start(model: str, error: Exception) -> EngineError:
+    said = " ".join(str(error).split())
+    lower = said.lower()
+    if "max seq len" in lower or "kv cache" in lower or "available memory" in lower:
+        fix = "lower --max-model-len, or give it more memory (VLLM_CPU_KVCACHE_SPACE in GiB on a CPU)"
+    elif "memory" in lower:
+        fix = "free the GPU's memory, or give --engine-arg gpu_memory_utilization=0.8"
+    else:
+        fix = "what it printed above says why; --engine transformers plays without vLLM"
+    return EngineError(f"vLLM cannot serve {model} ({type(error).__name__}: {said[:400]}): {fix}.")
