@@ -105,7 +105,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One play of one instance. `main_score` is the game's own (0 to 100; None where it gave none, as for aborted ones).
+    """One play of one instance. `main_score` is the game's own (0 to 100; None where there is none, as when aborted).
 
     `instance_hash` is the content of the instance without its numbers ("" where the instance is not known), and
     `source` is "rollout", or the folder below the imported one.
@@ -275,7 +275,8 @@ def move_id(episode_id: str, index: int) -> str:
 def to_dict(record: Any) -> Any:
     """A record as plain dictionaries, lists and scalars, fields in their declared order."""
     if dataclasses.is_dataclass(record):
-        return {name: to_dict(getattr(record, name)) for name in _names(type(record))}
+        cls: Any = type(record)
+        return {name: to_dict(getattr(record, name)) for name in _names(cls)}
     if isinstance(record, (tuple, list)):
         return [to_dict(item) for item in record]
     return record
@@ -292,7 +293,8 @@ def from_dict(cls: type[Any], data: Any) -> Any:
     Raises KeyError for a missing field and TypeError for a value of another kind; unknown fields are ignored, so that
     a newer file of the same schema version can be read.
     """
-    return _builder(cls)(data)
+    hint: Any = cls
+    return _builder(hint)(data)
 
 
 @functools.cache

@@ -107,6 +107,8 @@ def roll_out(
             elif not config.model and not config.base_url:
                 raise UsageProblem("--model is missing: give a checkpoint folder or a Hub id.")
             return asyncio.run(_session(run, config))
+    except asyncio.CancelledError:  # SIGTERM
+        raise KeyboardInterrupt from None
     except PairgenError:
         if made and not (run / store.JOURNAL).exists():
             shutil.rmtree(run, ignore_errors=True)

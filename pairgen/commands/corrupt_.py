@@ -1,0 +1,171 @@
+"""`pairgen corrupt`: parse, make the pairs, write them, print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pairgen.console import finish, json_option, progress, say, table
+from pairgen.errors import PairgenError, UsageProblem, did_you_mean
+
+if TYPE_CHECKING:
+    from pairgen.records import Episode
+    from pairgen.strategy import Strategy
+    from pipelines.manifest import Manifest, RunUsed
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder of the pair set [data/RUN-pairs].")
+@click.option(
+    "--strategy", multiple=True, default=("verbose",), show_default=True, metavar="NAME[:WEIGHT][:KEY=VALUE]",
+    help="How the rejected side is made; repeatable, see --list.",
+)  # fmt: skip
+@click.option("--style", default="", help="The style of every strategy that has styles, see --list.")
+@click.option("--list", "show", is_flag=True, help="Describe the strategies, and do nothing else.")
+@click.option("--games", multiple=True, help="These games alone; repeatable, or separated by commas [all].")
+@click.option(
+    "--per-player", type=click.IntRange(0), default=2, show_default=True, help="Moves a player and episode; 0: all."
+)
+@click.option("--per-instance", type=click.IntRange(0), default=0, help="Moves an instance [all].")
+@click.option("--per-game", type=click.IntRange(0), default=0, help="Moves a game [all].")
+@click.option(
+    "--test-size",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.1,
+    show_default=True,
+    help="Share of the pairs.",
+)
+@click.option("--seed", type=int, default=42, show_default=True)
+@click.option(
+    "--eval-keys", type=FILE, multiple=True,
+    help="Keep out the instances in this .jsonl, .csv or .parquet file (game, experiment, task_id); repeatable.",
+)  # fmt: skip
+@click.option(
+    "--eval-split", default="", metavar="REPO[:CONFIG[:SPLIT]][@REVISION]",
+    help="Keep out the instances of this split on the Hub [the playpen validation split, if nothing else is given].",
+)  # fmt: skip
+@click.option(
+    "--eval-results", type=FOLDER, multiple=True, help="Keep out the instances of these clembench results; repeatable."
+)
+@click.option("--no-eval-split", is_flag=True, help="Keep nothing out: the pairs are never to be judged on it.")
+@click.option("--license", default="apache-2.0", show_default=True, help="License on the card, as the Hub names it.")
+@click.option("--overwrite", is_flag=True, help="Replace the pair set in --out.")
+@json_option
+def command(
+    runs: tuple[Path, ...], out: Path | None, show: bool, eval_keys: tuple[Path, ...], eval_results: tuple[Path, ...],
+    overwrite: bool, as_json: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Make preference pairs of the won moves in one run or more."""
+    from corruptions import STRATEGIES
+
+    if show:
+        finish({"strategies": list(STRATEGIES)}, _described(STRATEGIES.values()), as_json=as_json)
+        return
+    if not runs:
+        raise click.UsageError("Give the folder of a run, as pairgen rollout or pairgen import made it.")
+
+    from pipelines import corrupt, eval_split, funnel, manifest, pairset
+    from pipelines.decontaminate import unmatched_games
+
+    options["games"] = tuple(name.strip() for entry in options["games"] for name in entry.split(",") if name.strip())
+    config = corrupt.CorruptConfig(
+        eval_keys=tuple(p.name for p in eval_keys),
+        eval_results=tuple(p.resolve().name for p in eval_results),
+        **options,
+    )
+    choices = corrupt.choose(config.strategy, config.style, STRATEGIES)
+    out = out or Path("data") / f"{runs[0].resolve().name}-pairs"
+    pairset.check_out(out, overwrite=overwrite)
+    evaluation = eval_split.read_eval_split(
+        keys=eval_keys, split=config.eval_split, results=eval_results, none=config.no_eval_split
+    )
+    episodes, used = _read_runs(runs, config.games)
+    notes = unmatched_games(evaluation, {e.game for e in episodes})
+    for note in notes:
+        say(note)
+    built = corrupt.build(episodes, config, choices, STRATEGIES, evaluation, _watched)
+    made = manifest.make_manifest(built, config, evaluation, notes, episodes, used, pairset.versions(episodes))
+    pairset.write_pairset(out, built.train, built.test, built.drops, made, overwrite=overwrite)
+    finish(_summary(made, out), _lines(made, out), as_json=as_json)
+    if not made.pairs:
+        raise PairgenError(funnel.why_empty(made.funnel))
+
+
+def _described(strategies: Iterable[Strategy]) -> list[str]:
+    lines = []
+    for strategy in strategies:
+        lines.append(f"{strategy.name}: {strategy.summary}")
+        lines += [f"    {strategy.name}:{key}=…  {text}" for key, text in strategy.options.items()]
+    return lines
+
+
+def _read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode], list[RunUsed]]:
+    from pairgen.store import stream_episodes
+    from pipelines.pairset import describe_run
+
+    episodes: list[Episode] = []
+    played: set[str] = set()
+    used = []
+    for run in sorted(runs, key=lambda r: (r.resolve().name, str(r.resolve()))):
+        before = len(episodes)
+        with progress(None, f"reading {run.name}", "episode") as bar:
+            for episode in stream_episodes(run):
+                played.add(episode.game)
+                if not games or episode.game in games:
+                    episodes.append(episode)
+                bar.update()
+        used.append(describe_run(run, len(episodes) - before))
+    for game in games:
+        if game not in played:
+            raise UsageProblem(f"--games {game}: the run has no such game, {did_you_mean(game, played)}")
+    return episodes, used
+
+
+def _watched(moves: Sequence[Any], what: str) -> Iterable[Any]:
+    def watched() -> Iterator[Any]:
+        with progress(len(moves), what, "move") as bar:
+            for move in moves:
+                yield move
+                bar.update()
+
+    return watched()
+
+
+def _summary(made: Manifest, out: Path) -> dict[str, Any]:
+    from pairgen.records import to_dict
+    from pipelines.funnel import count_reasons
+
+    by_game: dict[str, int] = {}
+    for cell in made.table:
+        by_game[cell.game] = by_game.get(cell.game, 0) + cell.train + cell.test
+    return {
+        "pairs": made.pairs, "train": made.train, "test": made.test, "pairs_by_game": by_game,
+        "dropped": count_reasons(made.funnel), "funnel": to_dict(made.funnel), "removed": len(made.evaluation.removed),
+        "content": made.content, "out": str(out),
+    }  # fmt: skip
+
+
+def _lines(made: Manifest, out: Path) -> list[str]:
+    from pipelines.funnel import meaning
+
+    lines = table(
+        [(s.stage, s.unit, s.entered, s.kept, s.entered - s.kept) for s in made.funnel],
+        ("stage", "of", "in", "kept", "dropped"),
+    )
+    lines += [
+        f"  {s.stage}: {r.count} {r.reason} ({meaning(r.reason)})" for s in made.funnel for r in s.dropped
+    ]  # fmt: skip
+    if not made.pairs:
+        return [*lines, "", f"The reasons, row by row, are in {out}/dropped.parquet."]
+    cells = [(c.game, c.strategy, c.train, c.test) for c in made.table]
+    lines += ["", *table(cells, ("game", "strategy", "train", "test")), ""]
+    if not made.test and made.config.test_size:
+        lines.append("All pairs are of one instance, so there is no test side.")
+    return [*lines, f"{made.pairs} pairs ({made.train} train, {made.test} test) are in {out}"]

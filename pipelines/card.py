@@ -1,0 +1,197 @@
+"""The data-set card: the manifest as a page. What a person wrote around the block, or added to the YAML, stays."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import re
+from collections.abc import Iterable, Sequence
+from string import Template
+from typing import Any
+
+from pairgen.records import Pair, TrainRow, hub_features
+from pipelines.funnel import meaning
+from pipelines.manifest import Manifest
+
+BEGIN, END = "<!-- pairgen:begin -->", "<!-- pairgen:end -->"
+TAGS = ("dpo", "preference", "clembench", "pairgen")
+SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+CHARACTERS_PER_TOKEN = 2.5
+"""Cautious: English text has about four, but games draw grids and list odd words."""
+
+
+def render(manifest: Manifest, place: str, existing: str = "") -> str:
+    """The card of a set that is loaded from `place` (a Hub name or a folder), merged into an `existing` card."""
+    old, body = _taken_apart(existing)
+    block = _block(manifest, place)
+    if BEGIN in body and END in body:
+        before, _, rest = body.partition(BEGIN)
+        body = before + block + rest.partition(END)[2]
+    else:
+        body = f"{body.strip()}\n\n{block}" if body.strip() else block
+    return f"---\n{_yaml(_front_matter(manifest, old))}---\n\n{body.strip()}\n"
+
+
+def _front_matter(manifest: Manifest, old: dict[str, Any]) -> dict[str, Any]:
+    """The YAML: what describes the files is always ours, the rest of what is there stays."""
+    splits = {"train": manifest.train, "test": manifest.test}
+    splits = {name: rows for name, rows in splits.items() if rows}
+    configs = {"default": TrainRow, "full": Pair}
+    ours: dict[str, Any] = {
+        "license": manifest.config.license,
+        "language": ["en"],
+        "task_categories": ["text-generation"],
+        "tags": [],
+        "size_categories": [next((name for size, name in SIZES if manifest.pairs < size), "1M<n<10M")],
+        "configs": [
+            {
+                "config_name": name,
+                **({"default": True} if name == "default" else {}),
+                "data_files": [{"split": split, "path": f"{name}/{split}.parquet"} for split in splits],
+            }
+            for name in configs
+        ],
+        "dataset_info": [
+            {
+                "config_name": name,
+                "features": _features(cls),
+                "splits": [{"name": split, "num_examples": rows} for split, rows in splits.items()],
+            }
+            for name, cls in configs.items()
+        ],
+    }
+    kept: dict[str, Any] = {key: old[key] for key in ("language", "task_categories") if key in old}
+    own_tags = old.get("tags") if isinstance(old.get("tags"), list) else []
+    tags = [*TAGS, *(tag for tag in own_tags or [] if tag not in TAGS)]
+    return {**ours, **kept, "tags": tags, **{key: value for key, value in old.items() if key not in ours}}
+
+
+def _features(cls: type[Any]) -> list[dict[str, Any]]:
+    """A record class in the notation that a card has for features: values, and lists of records."""
+
+    def plain(name: str, feature: dict[str, Any]) -> dict[str, Any]:
+        if feature["_type"] == "Value":
+            return {"name": name, "dtype": feature["dtype"]}
+        return {"name": name, "list": [plain(*field) for field in feature["feature"].items()]}
+
+    return [plain(*field) for field in hub_features(cls).to_dict().items()]
+
+
+def _block(manifest: Manifest, place: str) -> str:
+    m = manifest
+    template = Template(importlib.resources.files("pipelines").joinpath("card.md").read_text(encoding="utf-8"))
+    v = m.versions
+    games = sorted({c.game for c in m.table})
+    return template.substitute(
+        models=_listed(m.models), games=_listed(games) if len(games) <= 3 else f"{len(games)} games",
+        pairs=f"{m.pairs:,}", place=place, model=_trainable(m), max_length=_max_length(m.longest_row),
+        eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", longest_row=f"{m.longest_row:,}",
+        train=f"{m.train:,}", test=f"{m.test:,}", no_test="" if m.test else " There is no test side.",
+        command=m.command, runs=_runs(m), seed=m.config.seed, content=m.content[:16],
+        versions=", ".join((f"pairgen {v.pairgen}", f"clemcore {_listed(v.clemcore)}", f"Python {v.python}",
+                            f"datasets {v.datasets}", f"pyarrow {v.pyarrow}")),
+        funnel=_rows(
+            (f"{s.stage} ({s.unit})", f"{s.entered:,}", f"{s.kept:,}",
+             "; ".join(f"{r.count:,} {r.reason} ({meaning(r.reason)})" for r in s.dropped) or "none")
+            for s in m.funnel
+        ),
+        table=_rows(dataclasses.astuple(c) for c in m.table),
+        lengths=_rows((n.column, f"{n.median:,}", f"{n.p90:,}", f"{n.max:,}") for n in m.lengths),
+        longer_rejected=f"{m.longer_rejected:.1%}", verdicts=_rows(dataclasses.astuple(c) for c in m.verdicts),
+        evaluation=_evaluation(m), limits=_limits(m),
+    ).strip()  # fmt: skip
+
+
+def _rows(rows: Iterable[Sequence[object]]) -> str:
+    return "\n".join("| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in rows)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "unknown"
+
+
+def _trainable(m: Manifest) -> str:
+    models = {r.model for r in m.runs}
+    return next((name for name in models if "/" in name and len(models) == 1), "MODEL")
+
+
+def _max_length(characters: int) -> int:
+    """The power of two that holds so many characters, at a cautious number of them in a token."""
+    length = 1024
+    while length * CHARACTERS_PER_TOKEN < characters:
+        length *= 2
+    return length
+
+
+def _runs(m: Manifest) -> str:
+    lines = []
+    for r in m.runs:
+        facts = [f"{r.episodes:,} episodes"]
+        if r.model:
+            facts.append(f"model {r.model}" + (f" at revision {r.revision}" if r.revision else ""))
+        if r.temperature >= 0:
+            facts.append(f"temperature {r.temperature:g}, top-p {r.top_p:g}, at most {r.max_tokens} new tokens")
+        lines.append(f"- run `{r.name}` ({r.command or 'unknown'}): {'; '.join(facts)}.")
+    outcomes = ", ".join(f"{o.episodes:,} {o.outcome}" for o in m.outcomes)
+    return "\n".join(lines) + f"\n\nOutcomes of the episodes: {outcomes}."
+
+
+def _evaluation(m: Manifest) -> str:
+    e = m.evaluation
+    if not e.sources:
+        return (
+            "**Not checked.** The set was made with `--no-eval-split`: it may hold evaluation instances, so a model "
+            "that is trained on it must not be judged on them."
+        )
+    named = "; ".join(
+        f"{'`' + s.name + '`'} ({s.kind}, revision `{s.revision}`, {s.keys:,} keys"
+        + (f", {s.contents:,} contents)" if s.contents else ")")
+        for s in e.sources
+    )
+    found = (
+        f"{e.removed_pairs:,} pairs of {len(e.removed):,} evaluation instances were taken out; `manifest.json` lists "
+        "the instances."
+        if e.removed_pairs
+        else "No pair was of an evaluation instance."
+    )
+    return "\n\n".join(
+        (f"Checked by instance key, and by content where it is known, against: {named}. {found}", *e.notes)
+    )
+
+
+def _limits(m: Manifest) -> str:
+    lines = ["The pairs show what one model does in these games; they say little about other tasks or other models."]
+    if m.longer_rejected >= 0.9:
+        lines.append(
+            f"The rejected side is the longer one in {m.longer_rejected:.1%} of the pairs, so a model can learn to be "
+            "brief and nothing else."
+        )
+    unverified = sum(v.pairs for v in m.verdicts if v.side == "rejected" and v.verdict.startswith("unverifiable"))
+    if unverified:
+        lines.append(f"In {unverified:,} pairs no game master was asked whether the rejected reply would be accepted.")
+    if m.unknown_finish:
+        lines.append(
+            f"{m.unknown_finish:,} of the harvested moves come from results that do not record why the model ended, so "
+            "some may have been cut off."
+        )
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _taken_apart(text: str) -> tuple[dict[str, Any], str]:
+    """The YAML and the text of a card; YAML that is not a mapping counts as text."""
+    import yaml  # type: ignore[import-untyped]
+
+    match = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|$)", text, re.DOTALL)
+    if not match:
+        return {}, text
+    try:
+        data = yaml.safe_load(match[1])
+    except yaml.YAMLError:
+        data = None
+    return (data, text[match.end() :]) if isinstance(data, dict) else ({}, text)
+
+
+def _yaml(data: dict[str, Any]) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000))

@@ -1,0 +1,180 @@
+"""Corrupt: from won moves to pairs, and the whole way from episodes to a split pair set. Knows no file and no screen.
+
+harvest, then the strategies, then decontaminate, dedup and split; each stage hands on what it kept and why it dropped.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pairgen.errors import UsageProblem
+from pairgen.records import Drop, Episode, InstanceKey, Message, Pair, content_id
+from pairgen.strategy import Choice, Decline, Material, Strategy, parse_choice
+from pipelines.decontaminate import EvalSplit, Net, decontaminate
+from pipelines.dedup import dedup
+from pipelines.funnel import StageCount, count_stage
+from pipelines.harvest import Caps, Peers, WonMove, find_peers, harvest
+from pipelines.split import split
+
+NOT_VERIFIED = "unverifiable: not verified"
+
+Watch = Callable[[Sequence[WonMove], str], Iterable[WonMove]]
+
+
+@dataclass(frozen=True, slots=True)
+class CorruptConfig:
+    """The options of `pairgen corrupt` that shape the pairs, under the names that they have there."""
+
+    strategy: tuple[str, ...] = ("verbose",)
+    style: str = ""
+    games: tuple[str, ...] = ()
+    per_player: int = 2
+    per_instance: int = 0
+    per_game: int = 0
+    test_size: float = 0.1
+    seed: int = 42
+    eval_keys: tuple[str, ...] = ()
+    eval_split: str = ""
+    eval_results: tuple[str, ...] = ()
+    no_eval_split: bool = False
+    license: str = "apache-2.0"
+
+
+class Made(NamedTuple):
+    """`entered` = one try for each move and strategy = `pairs` plus `drops`."""
+
+    pairs: list[Pair]
+    drops: list[Drop]
+    entered: int
+
+
+class Built(NamedTuple):
+    """A pair set before it is written: both sides of the split, every drop, and the counts of each stage."""
+
+    train: list[Pair]
+    test: list[Pair]
+    drops: list[Drop]
+    funnel: tuple[StageCount, ...]
+    removed: tuple[InstanceKey, ...]
+    unknown_finish: int
+
+
+def choose(texts: Sequence[str], style: str, strategies: Mapping[str, Strategy]) -> list[Choice]:
+    """The strategies that `--strategy` and `--style` ask for.
+
+    Raises UsageProblem for what is not known, for a strategy given twice, and for a style that none of them takes.
+    """
+    choices = [parse_choice(text, strategies) for text in texts]
+    names = [c.name for c in choices]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageProblem(f"--strategy {name} was given twice: give it once, with a weight (such as {name}:2).")
+    if not style:
+        return choices
+    if not any("style" in strategies[name].options for name in names):
+        raise UsageProblem(f"--style {style}: {' and '.join(names)} has no styles, leave it out.")
+    return [
+        c._replace(options={"style": style, **c.options}) if "style" in strategies[c.name].options else c
+        for c in choices
+    ]
+
+
+def build(
+    episodes: Sequence[Episode],
+    config: CorruptConfig,
+    choices: Sequence[Choice],
+    strategies: Mapping[str, Strategy],
+    evaluation: EvalSplit,
+    watch: Watch = lambda moves, _: moves,
+) -> Built:
+    """Make the pairs of these episodes. `watch` may show progress over the moves that it hands on unchanged."""
+    net = Net(evaluation)
+    net.learn(episodes)
+
+    def caught(episode: Episode) -> bool:
+        return bool(net.catch(episode.key.instance, episode.instance_hash))
+
+    won = harvest(episodes, Caps(config.per_player, config.per_instance, config.per_game), config.seed, caught)
+    peers = find_peers(episodes, config.seed, caught)
+    made = corrupt(won.kept, choices, strategies, peers, config.seed, watch)
+    clean = decontaminate(made.pairs, net)
+    unique = dedup(clean.kept)
+    sides = split(unique.kept, config.test_size, config.seed)
+    funnel = (
+        count_stage("harvest", "moves", won.entered, len(won.kept), won.drops),
+        count_stage("corrupt", "tries", made.entered, len(made.pairs), made.drops),
+        count_stage("decontaminate", "pairs", len(made.pairs), len(clean.kept), clean.drops),
+        count_stage("dedup", "pairs", len(clean.kept), len(unique.kept), unique.drops),
+    )
+    drops = [*won.drops, *made.drops, *clean.drops, *unique.drops]
+    return Built(sides.train, sides.test, drops, funnel, clean.removed, won.unknown_finish)
+
+
+def corrupt(
+    moves: Sequence[WonMove],
+    choices: Sequence[Choice],
+    strategies: Mapping[str, Strategy],
+    peers: Peers,
+    seed: int,
+    watch: Watch = lambda moves, _: moves,
+) -> Made:
+    """One pair for each move and strategy, unless the strategy declines; a strategy of less weight gets fewer moves.
+
+    The order of moves and of choices does not matter.
+    """
+    heaviest = max(c.weight for c in choices)
+    pairs: list[Pair] = []
+    drops: list[Drop] = []
+    for choice in sorted(choices, key=lambda c: c.name):
+        chosen = _share(moves, choice.name, choice.weight / heaviest, seed)
+        for won in watch(moves, choice.name):
+            if won.move_id not in chosen:
+                drops.append(_drop(won, choice.name, "share"))
+                continue
+            result = _spoil(won, strategies[choice.name], choice.options, peers, seed)
+            if isinstance(result, Pair):
+                pairs.append(result)
+            else:
+                drops.append(result)
+    return Made(pairs, drops, len(moves) * len(choices))
+
+
+def _share(moves: Sequence[WonMove], name: str, share: float, seed: int) -> set[str]:
+    """The moves that a strategy gets: of each game the wanted share, at least one."""
+    games: dict[str, list[str]] = defaultdict(list)
+    for won in moves:
+        games[won.episode.game].append(won.move_id)
+    chosen: set[str] = set()
+    for ids in games.values():
+        ids.sort(key=lambda i: content_id(seed, "share", name, i))
+        chosen.update(ids[: max(1, round(share * len(ids)))])
+    return chosen
+
+
+def _spoil(won: WonMove, strategy: Strategy, options: Mapping[str, str], peers: Peers, seed: int) -> Pair | Drop:
+    episode, move = won.episode, won.move
+    material = Material(move, episode.game, peers.get((episode.game, move.role), ()))
+    chance = random.Random(int(content_id(seed, won.move_id, strategy.name), 16))
+    result = strategy.corrupt(material, chance, options)
+    if isinstance(result, Decline):
+        return _drop(won, strategy.name, result.reason)
+    if result.text.split() == move.reply.split():
+        return _drop(won, strategy.name, "identical", result.detail)
+    return Pair(
+        content_id("pair", won.move_id, strategy.name, result.text), move.prompt, (Message("assistant", move.reply),),
+        (Message("assistant", result.text),), strategy.name, result.detail, episode.game, episode.experiment,
+        episode.task_id, episode.sample, episode.episode_id, won.move_id, move.index, move.player, move.role,
+        move.model, episode.outcome, episode.main_score, NOT_VERIFIED, "", NOT_VERIFIED, "", episode.instance_hash, "",
+    )  # fmt: skip
+
+
+def _drop(won: WonMove, strategy: str, reason: str, detail: str = "") -> Drop:
+    e = won.episode
+    return Drop(
+        "corrupt", reason, detail, won.move_id, "", None, e.game, e.experiment, e.task_id, e.sample, won.move.index,
+        strategy,
+    )  # fmt: skip

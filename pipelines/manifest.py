@@ -1,0 +1,226 @@
+"""What a pair set says of itself: the manifest, from which the card is written. Holds no time and no machine path.
+
+The same runs, options and seed give the same manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pairgen.records import SCHEMA_VERSION, Episode, Messages, Pair, to_dict
+from pipelines.corrupt import Built, CorruptConfig
+from pipelines.decontaminate import EvalSource, EvalSplit
+from pipelines.funnel import StageCount
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What made the set; `clemcore` lists the versions that the episodes were played with."""
+
+    pairgen: str
+    python: str
+    datasets: str
+    pyarrow: str
+    clemcore: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunUsed:
+    """A run that the moves come from; empty or -1 where the run does not say."""
+
+    name: str
+    command: str
+    model: str
+    revision: str
+    temperature: float
+    top_p: float
+    max_tokens: int
+    episodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeCount:
+    outcome: str
+    episodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCount:
+    """Of so many pairs the game master said this to one side."""
+
+    side: str
+    verdict: str
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Pairs of one game and strategy on both sides of the split."""
+
+    game: str
+    strategy: str
+    train: int
+    test: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Characters of one column."""
+
+    column: str
+    median: int
+    p90: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    game: str
+    experiment: str
+    task_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What was kept out: where the evaluation instances come from, how many, and which of them were met here."""
+
+    sources: tuple[EvalSource, ...]
+    keys: int
+    contents: int
+    removed_pairs: int
+    removed: tuple[Instance, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything that a pair set says of itself.
+
+    `longest_row` is the characters of the longest prompt with the longer of its two sides; `longer_rejected` the share
+    of pairs whose rejected side is the longer one; `unknown_finish` counts harvested moves that do not say why the
+    model ended; `content` is a hash of all rows.
+    """
+
+    kind: str
+    schema: int
+    command: str
+    config: CorruptConfig
+    versions: Versions
+    runs: tuple[RunUsed, ...]
+    models: tuple[str, ...]
+    outcomes: tuple[OutcomeCount, ...]
+    pairs: int
+    train: int
+    test: int
+    funnel: tuple[StageCount, ...]
+    table: tuple[Cell, ...]
+    verdicts: tuple[VerdictCount, ...]
+    lengths: tuple[Lengths, ...]
+    longest_row: int
+    longer_rejected: float
+    unknown_finish: int
+    evaluation: Evaluation
+    content: str
+
+
+def make_manifest(
+    built: Built,
+    config: CorruptConfig,
+    evaluation: EvalSplit,
+    notes: Sequence[str],
+    episodes: Sequence[Episode],
+    runs: Sequence[RunUsed],
+    versions: Versions,
+) -> Manifest:
+    """The manifest of a pair set that was built from these episodes."""
+    pairs = [*built.train, *built.test]
+    outcomes = Counter(e.outcome for e in episodes)
+    removed = sum(s.entered - s.kept for s in built.funnel if s.stage == "decontaminate")
+    return Manifest(
+        kind="pairs",
+        schema=SCHEMA_VERSION,
+        command=command_of(config, [r.name for r in runs]),
+        config=config,
+        versions=versions,
+        runs=tuple(runs),
+        models=tuple(sorted({p.model for p in pairs})),
+        outcomes=tuple(OutcomeCount(name, outcomes[name]) for name in sorted(outcomes)),
+        pairs=len(pairs),
+        train=len(built.train),
+        test=len(built.test),
+        funnel=built.funnel,
+        table=_table(pairs),
+        verdicts=_verdicts(pairs),
+        lengths=_lengths(pairs),
+        longest_row=max((_size(p.prompt) + max(_size(p.chosen), _size(p.rejected)) for p in pairs), default=0),
+        longer_rejected=_share_longer(pairs),
+        unknown_finish=built.unknown_finish,
+        evaluation=Evaluation(
+            evaluation.sources, len(evaluation.keys), len(evaluation.contents), removed,
+            tuple(Instance(*key) for key in built.removed), tuple(notes),
+        ),
+        content=content_of(pairs),
+    )  # fmt: skip
+
+
+def command_of(config: CorruptConfig, runs: Sequence[str]) -> str:
+    """The command line that makes this set again, with the names of folders and files alone."""
+    words = ["pairgen", "corrupt", *runs]
+    default = CorruptConfig()
+    for name, value in to_dict(config).items():
+        option = "--" + name.replace("_", "-")
+        if value == to_dict(getattr(default, name)) and name not in ("strategy", "seed"):
+            continue
+        if value is True:
+            words.append(option)
+        else:
+            words += [w for v in (value if isinstance(value, list) else [value]) for w in (option, str(v))]
+    return " ".join(words)
+
+
+def content_of(pairs: Iterable[Pair]) -> str:
+    """A hash of the rows in full, whatever their order and whatever file format they are kept in."""
+    digest = hashlib.sha256()
+    for pair in sorted(pairs, key=lambda p: p.pair_id):
+        digest.update(json.dumps(to_dict(pair), sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _table(pairs: Sequence[Pair]) -> tuple[Cell, ...]:
+    cells = Counter((p.game, p.strategy, p.split) for p in pairs)
+    names = sorted({(game, strategy) for game, strategy, _ in cells})
+    return tuple(Cell(*name, cells[(*name, "train")], cells[(*name, "test")]) for name in names)
+
+
+def _verdicts(pairs: Sequence[Pair]) -> tuple[VerdictCount, ...]:
+    counts = Counter(("chosen", p.chosen_verdict) for p in pairs) + Counter(
+        ("rejected", p.rejected_verdict) for p in pairs
+    )
+    return tuple(VerdictCount(side, verdict, counts[side, verdict]) for side, verdict in sorted(counts))
+
+
+def _size(messages: Messages) -> int:
+    return sum(len(m.content) for m in messages)
+
+
+def _lengths(pairs: Sequence[Pair]) -> tuple[Lengths, ...]:
+    columns = {
+        "prompt": [_size(p.prompt) for p in pairs],
+        "chosen": [_size(p.chosen) for p in pairs],
+        "rejected": [_size(p.rejected) for p in pairs],
+    }
+    return tuple(
+        Lengths(name, round(statistics.median(sizes)), sorted(sizes)[(len(sizes) * 9) // 10], max(sizes))
+        for name, sizes in columns.items()
+        if sizes
+    )
+
+
+def _share_longer(pairs: Sequence[Pair]) -> float:
+    longer = sum(_size(p.rejected) > _size(p.chosen) for p in pairs)
+    return round(longer / len(pairs), 4) if pairs else 0.0

@@ -1,0 +1,174 @@
+"""Every file of a pair set, written and read: parquet with fixed features, the drops, the manifest, the card.
+
+The set is built in a folder beside its place and moved there whole. Knows no game, no strategy and no network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pairgen import __version__, store
+from pairgen.errors import PairgenError, UsageProblem
+from pairgen.records import Drop, Episode, Pair, TrainRow, from_dict, hub_features, to_dict
+from pipelines import card
+from pipelines.manifest import Manifest, RunUsed, Versions
+
+DROPPED, CARD = "dropped.parquet", "README.md"
+FOLDER = "PAIRS"
+"""What stands in the card for the place of a set that is not on the Hub."""
+
+
+def write_pairset(
+    out: Path,
+    train: Sequence[Pair],
+    test: Sequence[Pair],
+    drops: Sequence[Drop],
+    manifest: Manifest,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write the set to the folder `out`: all of it, or nothing. A side without pairs gets no file.
+
+    Without any pair only the drops and the manifest are written. What a person wrote on the card of a set that is
+    replaced stays. Raises UsageProblem when `out` is not free (see `check_out`).
+    """
+    out = out.resolve()
+    check_out(out, overwrite=overwrite)
+    old_card = read_card(out)
+    with _building(out) as folder:
+        for side, pairs in (("train", train), ("test", test)):
+            if pairs:
+                rows = [TrainRow(p.prompt, p.chosen, p.rejected) for p in pairs]
+                _write_parquet(folder / "default" / f"{side}.parquet", TrainRow, rows)
+                _write_parquet(folder / "full" / f"{side}.parquet", Pair, pairs)
+        _write_parquet(folder / DROPPED, Drop, drops)
+        if train or test:
+            (folder / CARD).write_text(card.render(manifest, FOLDER, old_card), encoding="utf-8")
+        store.write_json(folder / store.MANIFEST, to_dict(manifest))
+
+
+def check_out(out: Path, *, overwrite: bool) -> None:
+    """Raise UsageProblem when a pair set cannot be written to `out`; a run is never replaced by one."""
+    if (out / store.JOURNAL).exists():
+        raise UsageProblem(f"{out} is a run, which pairs never replace: use another --out.")
+    store.check_folder(out, resume=False, overwrite=overwrite)
+
+
+@contextlib.contextmanager
+def _building(out: Path) -> Iterator[Path]:
+    """A folder beside `out` that takes its place when the block ends well, and vanishes when it does not."""
+    folder = out.with_name(f".{out.name}.tmp")
+    with store.lock_folder(folder):
+        try:
+            for item in folder.iterdir():
+                if item.name != store.LOCK:
+                    shutil.rmtree(item) if item.is_dir() else item.unlink()
+            yield folder
+            (folder / store.LOCK).unlink()
+            if out.exists():
+                old = out.with_name(f".{out.name}.old")
+                shutil.rmtree(old, ignore_errors=True)
+                out.rename(old)
+                try:
+                    folder.rename(out)
+                except OSError:
+                    old.rename(out)
+                    raise
+                shutil.rmtree(old)
+            else:
+                folder.rename(out)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_parquet(path: Path, cls: type[Any], records: Sequence[Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = store.arrow_schema(cls).with_metadata({"huggingface": _hub_metadata(cls)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for start in range(0, len(records), store.ROWS_PER_WRITE):
+            rows = [to_dict(r) for r in records[start : start + store.ROWS_PER_WRITE]]
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+
+
+def _hub_metadata(cls: type[Any]) -> str:
+    """The Hub features as every release of datasets reads them: lists in brackets, as `List` came with 4.0."""
+
+    def plain(feature: Any) -> Any:
+        if isinstance(feature, dict) and feature.get("_type") == "List":
+            return [plain(feature["feature"])]
+        return {k: plain(v) for k, v in feature.items()} if isinstance(feature, dict) else feature
+
+    features = hub_features(cls).to_dict()
+    return json.dumps({"info": {"features": {name: plain(feature) for name, feature in features.items()}}})
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a pair set. Raises PairgenError when the folder holds none, or one of another release."""
+    path = folder / store.MANIFEST
+    try:
+        data = store.read_json(path)
+        if data.get("kind") == "pairs":
+            manifest: Manifest = from_dict(Manifest, data)
+            return manifest
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PairgenError(
+            f"{path} cannot be read ({type(error).__name__}: {error}): make the pair set again with pairgen corrupt."
+        ) from None
+    what = "a run: make pairs of it first" if (folder / store.JOURNAL).exists() else "no pair set: make one"
+    raise PairgenError(f"{folder} is {what} with pairgen corrupt RUN --out {folder.name}-pairs.")
+
+
+def read_pairs(folder: Path) -> list[Pair]:
+    """All pairs of a set, train before test."""
+    sides = (folder / "full" / f"{side}.parquet" for side in ("train", "test"))
+    return [pair for path in sides if path.exists() for pair in store.read_table(path, Pair)]
+
+
+def read_drops(folder: Path) -> list[Drop]:
+    return store.read_table(folder / DROPPED, Drop)
+
+
+def read_card(folder: Path) -> str:
+    """The card as it stands, or nothing."""
+    path = folder / CARD
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def describe_run(run: Path, episodes: int) -> RunUsed:
+    """What a run says of how it was played. A model in a local folder is called by the folder's name."""
+    path = run / store.CONFIG
+    saved = store.read_json(path) if path.exists() else {}
+    config = saved.get("config") or {}
+    model = str(config.get("model") or "")
+    if model.startswith(("/", ".", "~")) or Path(model).exists():
+        model = Path(model).name
+    temperature, top_p, max_tokens = (
+        -1 if config.get(name) is None else config[name] for name in ("temperature", "top_p", "max_tokens")
+    )
+    return RunUsed(
+        run.resolve().name, str(saved.get("command") or ""), model, str(config.get("revision") or ""),
+        float(temperature), float(top_p), int(max_tokens), episodes,
+    )  # fmt: skip
+
+
+def versions(episodes: Iterable[Episode]) -> Versions:
+    """What makes this set, and the clemcore releases that its episodes were played with."""
+    import datasets
+    import pyarrow
+
+    played = {e.clemcore_version for e in episodes if e.clemcore_version}
+    return Versions(
+        __version__, ".".join(platform.python_version_tuple()[:2]), datasets.__version__, pyarrow.__version__,
+        tuple(sorted(played)),
+    )  # fmt: skip
