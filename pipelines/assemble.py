@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pairgen.clem.client import DEMO_GAMES, GameServer
 from pairgen.console import progress, say
 from pairgen.errors import UsageProblem, did_you_mean
-from pairgen.records import Episode
-from pairgen.store import stream_episodes
+from pairgen.records import Episode, Pair
+from pairgen.store import CONFIG, read_json, stream_episodes
 from pairgen.strategy import Strategy
-from pipelines import corrupt, eval_split, manifest, pairset
+from pipelines import corrupt, eval_split, manifest, pairset, verify
 from pipelines.corrupt import CorruptConfig
 from pipelines.decontaminate import unmatched_games
 from pipelines.manifest import Manifest, RunUsed
+from pipelines.verdicts import Try, Verdict, tries_of
 
 
 def assemble(
@@ -23,6 +28,7 @@ def assemble(
     config: CorruptConfig,
     strategies: Mapping[str, Strategy],
     *,
+    clembench: Path | None = None,
     eval_keys: Sequence[Path] = (),
     eval_results: Sequence[Path] = (),
     overwrite: bool = False,
@@ -40,7 +46,8 @@ def assemble(
     notes = unmatched_games(evaluation, {e.game for e in episodes})
     for note in notes:
         say(note)
-    built = corrupt.build(episodes, config, choices, strategies, evaluation, _watched)
+    referee = _Referee(runs, episodes, clembench) if config.verify else None
+    built = corrupt.build(episodes, config, choices, strategies, evaluation, _watched, referee)
     made = manifest.make_manifest(built, config, evaluation, notes, episodes, used, pairset.versions(episodes))
     pairset.write_pairset(out, built.train, built.test, built.drops, made, overwrite=overwrite)
     return made
@@ -63,6 +70,67 @@ def _read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode
         if game not in played:
             raise UsageProblem(f"--games {game}: the run has no such game, {did_you_mean(game, played)}")
     return episodes, used
+
+
+class _Referee:
+    """Asks the game masters about pairs; says once which games are not to be had."""
+
+    def __init__(self, runs: Sequence[Path], episodes: Sequence[Episode], clembench: Path | None):
+        self._runs, self._episodes = runs, episodes
+        played_from = [read_json(run / CONFIG)["config"].get("clembench") for run in runs]
+        found = [clembench and str(clembench.resolve()), *played_from]
+        self._clembench = next((folder for folder in found if folder and Path(folder).is_dir()), None)
+
+    def __call__(self, pairs: Sequence[Pair]) -> Mapping[Try, Verdict]:
+        names = sorted({pair.game for pair in pairs})
+        if self._clembench or places_of_games(Path.cwd(), names):
+            return asyncio.run(self._ask(pairs, names))
+        self._say_missing(names, {})
+        return {}
+
+    async def _ask(self, pairs: Sequence[Pair], names: Sequence[str]) -> Mapping[Try, Verdict]:
+        with tempfile.TemporaryDirectory(prefix="pairgen-") as logs:
+            async with GameServer(Path(logs)) as server:
+                found = await self._games(server, names)
+                notebook = verify.Notebook(self._runs[0] / "verdicts.jsonl", found["edition"])
+                owed = verify.owed(tries_of(pairs), notebook.known)
+                specs = {game["game"]: game["spec"] for game in found["games"]}
+                self._say_missing(names, specs)
+                episodes = [e for e in self._episodes if e.episode_id in owed and e.game in specs]
+                with progress(len(episodes), "verifying", "episode") as bar:
+
+                    def note(verdicts: dict[Try, Verdict]) -> None:
+                        notebook.add(verdicts)
+                        bar.update()
+
+                    await verify.ask_referee(server, specs, episodes, owed, note)
+                return notebook.known
+
+    async def _games(self, server: GameServer, names: Sequence[str]) -> dict[str, Any]:
+        worker = await server.worker()
+        try:
+            return await worker.ask(
+                "", op="catalog", clembench=self._clembench, cwd=str(Path.cwd()), selectors=list(names), lenient=True
+            )
+        finally:
+            await worker.close()
+
+    def _say_missing(self, names: Sequence[str], specs: Mapping[str, Any]) -> None:
+        missing = [name for name in names if name not in specs]
+        if missing:
+            say(
+                f"not verified, since the games are not here: {', '.join(missing)} "
+                "(give --clembench DIR, the checkout that they were played from)"
+            )
+
+
+def places_of_games(cwd: Path, names: Sequence[str]) -> bool:
+    """Whether a game could be found at all without a checkout being named: importing clemcore to see takes seconds."""
+    demo = {path.name for path in DEMO_GAMES.iterdir()}
+    here = (pattern for depth in range(4) for pattern in cwd.glob("*/" * depth + "clemgame.json"))
+    return bool(
+        demo & set(names) or os.environ.get("CLEMBENCH_HOME") or (cwd / "game_registry.json").exists() or any(here)
+    )
 
 
 def _watched(moves: Sequence[Any], what: str) -> Iterable[Any]:

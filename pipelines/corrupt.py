@@ -1,6 +1,6 @@
 """Corrupt: from won moves to pairs, and the whole way from episodes to a split pair set. Knows no file and no screen.
 
-harvest, then the strategies, then decontaminate, dedup and split; each stage hands on what it kept and why it dropped.
+harvest, the strategies, decontaminate, verify, dedup, split; each stage hands on what it kept and why it dropped.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from pipelines.dedup import dedup
 from pipelines.funnel import StageCount, count_stage
 from pipelines.harvest import Caps, Peers, WonMove, find_peers, harvest
 from pipelines.split import split
+from pipelines.verdicts import Policy, Try, Verdict, judge
 
 NOT_VERIFIED = "unverifiable: not verified"
 
+Referee = Callable[[Sequence[Pair]], Mapping[Try, Verdict]]
 Watch = Callable[[Sequence[WonMove], str], Iterable[WonMove]]
 
 
@@ -41,6 +43,10 @@ class CorruptConfig:
     eval_split: str = ""
     eval_results: tuple[str, ...] = ()
     no_eval_split: bool = False
+    verify: bool = True
+    require_violation: bool = True
+    require_accepted_chosen: bool = True
+    require_verified: bool = False
     license: str = "apache-2.0"
 
 
@@ -90,8 +96,12 @@ def build(
     strategies: Mapping[str, Strategy],
     evaluation: EvalSplit,
     watch: Watch = lambda moves, _: moves,
+    referee: Referee | None = None,
 ) -> Built:
-    """Make the pairs of these episodes. `watch` may show progress over the moves that it hands on unchanged."""
+    """Make the pairs of these episodes. `watch` may show progress over the moves that it hands on unchanged.
+
+    `referee` gives the verdicts on both sides of pairs; without one they stay unverified, and all are kept.
+    """
     net = Net(evaluation)
     net.learn(episodes)
 
@@ -102,16 +112,27 @@ def build(
     peers = find_peers(episodes, config.seed, caught)
     made = corrupt(won.kept, choices, strategies, peers, config.seed, watch)
     clean = decontaminate(made.pairs, net)
-    unique = dedup(clean.kept)
+    judged = judge(clean.kept, referee(clean.kept), policy_of(config, strategies)) if referee else None
+    proven = judged.kept if judged else clean.kept
+    unique = dedup(proven)
     sides = split(unique.kept, config.test_size, config.seed)
     funnel = (
         count_stage("harvest", "moves", won.entered, len(won.kept), won.drops),
         count_stage("corrupt", "tries", made.entered, len(made.pairs), made.drops),
         count_stage("decontaminate", "pairs", len(made.pairs), len(clean.kept), clean.drops),
-        count_stage("dedup", "pairs", len(clean.kept), len(unique.kept), unique.drops),
+        *([count_stage("verify", "pairs", len(clean.kept), len(judged.kept), judged.drops)] if judged else []),
+        count_stage("dedup", "pairs", len(proven), len(unique.kept), unique.drops),
     )
-    drops = [*won.drops, *made.drops, *clean.drops, *unique.drops]
+    drops = [*won.drops, *made.drops, *clean.drops, *(judged.drops if judged else []), *unique.drops]
     return Built(sides.train, sides.test, drops, funnel, clean.removed, won.unknown_finish)
+
+
+def policy_of(config: CorruptConfig, strategies: Mapping[str, Strategy]) -> Policy:
+    """What verdicts a pair needs to be kept."""
+    strict = {name for name, strategy in strategies.items() if strategy.requires_violation}
+    return Policy(
+        frozenset(strict if config.require_violation else ()), config.require_accepted_chosen, config.require_verified
+    )
 
 
 def corrupt(

@@ -64,6 +64,13 @@ REASONS: dict[str, Reason] = {
         "an evaluation instance under another name",
         "play other instances, or say --no-eval-split if this set is never judged on them",
     ),
+    "chosen_violation": Reason("the game master does not accept the chosen side", "say --no-require-accepted-chosen"),
+    "rejected_accepted": Reason(
+        "the game master accepts the rejected side", "choose another --strategy, or say --no-require-violation"
+    ),
+    "unverified": Reason(
+        "the game master could not be asked", "give --clembench DIR with the games, or leave out --require-verified"
+    ),
     "duplicate": Reason("the same prompt, chosen and rejected side as another pair", PLAY_MORE),
     "repeated_chosen": Reason("the same prompt and chosen side as another pair of this strategy", PLAY_MORE),
 }

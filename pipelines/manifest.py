@@ -178,6 +178,8 @@ def command_of(config: CorruptConfig, runs: Sequence[str]) -> str:
             continue
         if value is True:
             words.append(option)
+        elif value is False:
+            words.append("--no-" + option[2:])
         else:
             words += [w for v in (value if isinstance(value, list) else [value]) for w in (option, str(v))]
     return " ".join(words)

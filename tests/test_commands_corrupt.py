@@ -51,7 +51,7 @@ def test_a_run_becomes_a_pair_set_with_a_summary():
     assert (told["pairs"], told["train"] + told["test"], told["out"]) == (80, 80, "pairs")
     assert told["pairs_by_game"] == {"taboo": 40, "wordle": 40}
     assert told["dropped"] == {"cap_per_player": 40}
-    assert [s["stage"] for s in told["funnel"]] == ["harvest", "corrupt", "decontaminate", "dedup"]
+    assert [s["stage"] for s in told["funnel"]] == ["harvest", "corrupt", "decontaminate", "verify", "dedup"]
     assert set(datasets.load_dataset("pairs")) == {"train", "test"}
 
 
@@ -196,7 +196,7 @@ def test_options_and_configuration_have_the_same_names():
     options = {p.name for p in corrupt_.command.params if isinstance(p, click.Option)}
     fields = set(CorruptConfig.__dataclass_fields__)
     assert fields <= options
-    assert options - fields == {"out", "overwrite", "show", "as_json"}
+    assert options - fields == {"out", "overwrite", "show", "as_json", "clembench"}
 
 
 def test_a_dry_push_shows_and_writes_everything():

@@ -44,9 +44,9 @@ class Puppet:
         pass
 
 
-def stairs(request):
-    """Names the wrong item on purpose: stairway lets the player try again, so episodes have several moves."""
-    return f" NEXT: z{len(request.messages)}\n"
+def wrong(request):
+    """Names the wrong place on purpose: roundtrip lets the player try once more, so episodes have two moves."""
+    return f" STOP: z{'x' * len(request.messages)}\n"
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def server(tmp_path_factory):
 def play(server, tmp_path):
     """Plays demo games (or those of a checkout) and returns the episodes in their order and the tally."""
 
-    def play(engine, *, games=("stairway",), limit=4, concurrency=8, samples=1, meddle=None, checkout=None, run="run"):
+    def play(engine, *, games=("roundtrip",), limit=4, concurrency=8, samples=1, meddle=None, checkout=None, run="run"):
         return server.loop.run_until_complete(
             session(engine, games, limit, concurrency, samples, meddle, checkout, tmp_path / run)
         )
@@ -98,7 +98,7 @@ def ignore(*_):
 
 
 def test_every_planned_episode_is_played_and_the_prompt_is_what_was_sent(play):
-    engine = Puppet(stairs)
+    engine = Puppet(wrong)
     episodes, tally = play(engine)
     assert [e.key for e in episodes] == sorted(e.key for e in episodes)
     assert len(episodes) == tally.episodes == 4
@@ -125,7 +125,7 @@ def test_outcomes_are_those_of_clem_score(play, tmp_path):
 
 
 def test_open_requests_are_bounded_by_the_concurrency(play, tmp_path):
-    engine = Puppet(stairs, latency=0.02)
+    engine = Puppet(wrong, latency=0.02)
     play(engine, limit=12, concurrency=5)
     assert engine.most_open == 5
 
@@ -134,7 +134,7 @@ def test_one_failing_request_ends_one_episode(play, tmp_path):
     def answer(request):
         if request.session.endswith("/1/0"):
             raise RequestError("context_exceeded", "the prompt has 9000 tokens, 8192 fit")
-        return stairs(request)
+        return wrong(request)
 
     episodes, _ = play(Puppet(answer))
     failed = [e for e in episodes if e.outcome == "error"]
@@ -145,9 +145,11 @@ def test_one_failing_request_ends_one_episode(play, tmp_path):
 
 
 def test_samples_of_one_instance_do_not_mix(play, tmp_path):
-    episodes, _ = play(Puppet(lambda r: f"NEXT: {r.session[-1]}x{len(r.messages)}"), limit=2, samples=3)
+    episodes, _ = play(
+        Puppet(lambda r: f"STOP: {'abc'[int(r.session[-1])]}{'x' * len(r.messages)}"), limit=2, samples=3
+    )
     assert [e.sample for e in episodes] == [0, 1, 2] * 2
-    assert all(m.reply.startswith(f"NEXT: {e.sample}x") for e in episodes for m in e.moves)
+    assert all(m.reply.startswith(f"STOP: {'abc'[e.sample]}x") for e in episodes for m in e.moves)
     assert {p.name for p in (tmp_path / "run" / "clem").iterdir()} == {"m", "m.sample1", "m.sample2"}
 
 
@@ -155,7 +157,7 @@ def test_a_dead_engine_stops_the_run_and_what_was_finished_is_safe(play, tmp_pat
     def answer(request):
         if request.session.endswith("/1/0"):
             raise EngineError("the engine is gone")
-        return stairs(request)
+        return wrong(request)
 
     with pytest.raises(EngineError, match="gone"):
         play(Puppet(answer), concurrency=1)
@@ -169,7 +171,7 @@ def test_a_supervised_engine_is_revived_and_its_episodes_begin_anew(play, tmp_pa
         if len(request.messages) == 3 and len(deaths) < 2:
             deaths.append(request.session)
             raise EngineError("out of memory")
-        return stairs(request)
+        return wrong(request)
 
     engine, said = Puppet(answer), []
     episodes, _ = play(Supervised(engine, 2, said.append), concurrency=2)
@@ -180,7 +182,7 @@ def test_a_supervised_engine_is_revived_and_its_episodes_begin_anew(play, tmp_pa
 
 
 def test_a_killed_worker_costs_no_episode(play, tmp_path):
-    engine = Puppet(stairs, latency=0.05)
+    engine = Puppet(wrong, latency=0.05)
 
     async def kill_once():
         while True:
@@ -209,17 +211,17 @@ BROKEN = {
 def test_a_game_that_raises_is_reported_and_the_others_go_on(play, tmp_path, stage):
     import shutil
 
-    from pairgen.clem import catalog
+    from pairgen.clem.client import DEMO_GAMES
 
     checkout = tmp_path / "checkout"
-    for name in ("stairway", "wordweave"):
-        shutil.copytree(catalog.DEMO_GAMES / name, checkout / name)
-    master = checkout / "stairway" / "master.py"
-    end = "\n\nclass StairwayScorer"
+    for name in ("roundtrip", "wordweave"):
+        shutil.copytree(DEMO_GAMES / name, checkout / name)
+    master = checkout / "roundtrip" / "master.py"
+    end = "\n\nclass RoundtripScorer"
     assert end in master.read_text()
     master.write_text(master.read_text().replace(end, f"\n\n{BROKEN[stage]}{end}", 1))
 
-    episodes = {e.key: e for e in play(Puppet(stairs), games=("all",), limit=2, checkout=checkout)[0]}
+    episodes = {e.key: e for e in play(Puppet(wrong), games=("all",), limit=2, checkout=checkout)[0]}
     assert len(episodes) == 4
     for key, episode in episodes.items():
         if key.game == "wordweave":
@@ -230,6 +232,6 @@ def test_a_game_that_raises_is_reported_and_the_others_go_on(play, tmp_path, sta
 
 
 def test_the_same_play_is_recorded_the_same(play):
-    first, second = (play(Puppet(stairs), games=("demo",), concurrency=n, run=f"run{n}")[0] for n in (1, 3))
+    first, second = (play(Puppet(wrong), games=("demo",), concurrency=n, run=f"run{n}")[0] for n in (1, 3))
     assert first == second
     assert isinstance(first[0].key, EpisodeKey)

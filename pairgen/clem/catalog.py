@@ -10,21 +10,22 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from clemcore import get_version
 from clemcore.clemgame import GameInstances, GameRegistry, GameSpec
 
+from pairgen.clem.client import DEMO_GAMES
 from pairgen.errors import did_you_mean
-from pairgen.records import instance_hash
+from pairgen.records import content_id, instance_hash
 
-DEMO_GAMES = Path(__file__).parent.parent / "demogames"
 DEFAULT_BENCHMARK = "2.0"
 
 
-def find_games(clembench: str | None, cwd: str, selectors: list[str]) -> dict[str, Any]:
+def find_games(clembench: str | None, cwd: str, selectors: list[str], *, lenient: bool = False) -> dict[str, Any]:
     """The selected games with the keys of their instances, or `{"problem": sentence}`.
 
     Looks where clemcore looks (`clembench`, or `game_registry.json` and folders of `cwd`, or CLEMBENCH_HOME), and
     always at the built-in demo games. A selector is a game's name, a benchmark version (`2.0`, `demo`), `all`, or
-    a JSON object as clemcore takes it.
+    a JSON object as clemcore takes it; `lenient` leaves out what a selector does not find.
     """
     specs = _registered(clembench, cwd)
     demo = _registry_of(str(DEMO_GAMES))
@@ -35,11 +36,13 @@ def find_games(clembench: str | None, cwd: str, selectors: list[str]) -> dict[st
     chosen: dict[tuple[str, str], Any] = {}
     for selector in selectors or [DEFAULT_BENCHMARK if _select(specs, DEFAULT_BENCHMARK) else "all"]:
         matching = _select(specs, selector) or _select(demo, selector)
+        if not matching and lenient:
+            continue
         if not matching:
             return {"problem": _unknown(selector, [*specs, *demo], found=bool(specs))}
         chosen.update({(s.game_name, str(s.game_path)): s for s in matching})
     games = [_describe(spec) for spec in sorted(chosen.values(), key=lambda s: str(s.game_name))]
-    return {"games": games, "clembench_commit": _commit(games)}
+    return {"games": games, "clembench_commit": _commit(games), "edition": _edition(games)}
 
 
 def _registered(clembench: str | None, cwd: str) -> list[Any]:
@@ -113,6 +116,13 @@ def _commit(games: list[dict[str, Any]]) -> str:
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     return ""
+
+
+def _edition(games: list[dict[str, Any]]) -> str:
+    """Names the code of these games and of clemcore: where it is equal, game masters judge alike."""
+    folders = sorted({str(game["spec"]["game_path"]) for game in games})
+    files = [file for folder in folders for file in sorted(Path(folder).rglob("*.py"))]
+    return content_id(get_version(), [file.read_bytes().decode("utf-8", "replace") for file in files])
 
 
 def load_spec(fields: dict[str, Any]) -> Any:

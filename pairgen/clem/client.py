@@ -21,6 +21,8 @@ from pairgen.errors import PairgenError
 HASH_SEED = "0"
 """Games word things in set order, so workers start with this PYTHONHASHSEED; it is recorded in the manifest."""
 
+DEMO_GAMES = Path(__file__).parent.parent / "demogames"
+
 START_TIMEOUT_S = 180.0
 STALL_S = 600.0
 

@@ -31,7 +31,9 @@ class Worker:
         return answer
 
     def _catalog(self, message: dict[str, Any]) -> dict[str, Any]:
-        return catalog.find_games(message["clembench"], message["cwd"], message["selectors"])
+        return catalog.find_games(
+            message["clembench"], message["cwd"], message["selectors"], lenient=message.get("lenient", False)
+        )
 
     def _load(self, message: dict[str, Any]) -> dict[str, Any]:
         self._game, self._label = message["spec"]["game_name"], message["label"]

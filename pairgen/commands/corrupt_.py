@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairgen.console import finish, json_option, progress, say, table
-from pairgen.errors import PairgenError, UsageProblem, did_you_mean
+from pairgen.console import finish, json_option, table
+from pairgen.errors import PairgenError
 
 if TYPE_CHECKING:
-    from pairgen.records import Episode
     from pairgen.strategy import Strategy
-    from pipelines.manifest import Manifest, RunUsed
+    from pipelines.manifest import Manifest
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -35,6 +34,20 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @click.option("--per-instance", type=click.IntRange(0), default=0, help="Moves an instance [all].")
 @click.option("--per-game", type=click.IntRange(0), default=0, help="Moves a game [all].")
+@click.option(
+    "--clembench", type=FOLDER, default=None,
+    help="The checkout whose game masters judge both sides [the one that the run was played from, CLEMBENCH_HOME].",
+)  # fmt: skip
+@click.option("--verify/--no-verify", default=True, show_default=True, help="Put both sides to the game master.")
+@click.option(
+    "--require-violation/--no-require-violation", default=True, show_default=True,
+    help="Of strategies that break rules, keep what the game master rejects (see --list).",
+)  # fmt: skip
+@click.option(
+    "--require-accepted-chosen/--no-require-accepted-chosen", default=True, show_default=True,
+    help="Drop pairs whose chosen side the game master does not accept.",
+)  # fmt: skip
+@click.option("--require-verified", is_flag=True, help="Drop pairs that no game master could judge.")
 @click.option(
     "--test-size",
     type=click.FloatRange(0, 1, max_open=True),
@@ -60,7 +73,7 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @json_option
 def command(
     runs: tuple[Path, ...], out: Path | None, show: bool, eval_keys: tuple[Path, ...], eval_results: tuple[Path, ...],
-    overwrite: bool, as_json: bool, **options: Any,
+    clembench: Path | None, overwrite: bool, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Make preference pairs of the won moves in one run or more."""
     from corruptions import STRATEGIES
@@ -71,8 +84,7 @@ def command(
     if not runs:
         raise click.UsageError("Give the folder of a run, as pairgen rollout or pairgen import made it.")
 
-    from pipelines import corrupt, eval_split, funnel, manifest, pairset
-    from pipelines.decontaminate import unmatched_games
+    from pipelines import assemble, corrupt, funnel
 
     options["games"] = tuple(name.strip() for entry in options["games"] for name in entry.split(",") if name.strip())
     config = corrupt.CorruptConfig(
@@ -80,19 +92,11 @@ def command(
         eval_results=tuple(p.resolve().name for p in eval_results),
         **options,
     )
-    choices = corrupt.choose(config.strategy, config.style, STRATEGIES)
     out = out or Path("data") / f"{runs[0].resolve().name}-pairs"
-    pairset.check_out(out, overwrite=overwrite)
-    evaluation = eval_split.read_eval_split(
-        keys=eval_keys, split=config.eval_split, results=eval_results, none=config.no_eval_split
-    )
-    episodes, used = _read_runs(runs, config.games)
-    notes = unmatched_games(evaluation, {e.game for e in episodes})
-    for note in notes:
-        say(note)
-    built = corrupt.build(episodes, config, choices, STRATEGIES, evaluation, _watched)
-    made = manifest.make_manifest(built, config, evaluation, notes, episodes, used, pairset.versions(episodes))
-    pairset.write_pairset(out, built.train, built.test, built.drops, made, overwrite=overwrite)
+    made = assemble.assemble(
+        runs, out, config, STRATEGIES, clembench=clembench, eval_keys=eval_keys, eval_results=eval_results,
+        overwrite=overwrite,
+    )  # fmt: skip
     finish(_summary(made, out), _lines(made, out), as_json=as_json)
     if not made.pairs:
         raise PairgenError(funnel.why_empty(made.funnel))
@@ -106,38 +110,6 @@ def _described(strategies: Iterable[Strategy]) -> list[str]:
     return lines
 
 
-def _read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode], list[RunUsed]]:
-    from pairgen.store import stream_episodes
-    from pipelines.pairset import describe_run
-
-    episodes: list[Episode] = []
-    played: set[str] = set()
-    used = []
-    for run in sorted(runs, key=lambda r: (r.resolve().name, str(r.resolve()))):
-        before = len(episodes)
-        with progress(None, f"reading {run.name}", "episode") as bar:
-            for episode in stream_episodes(run):
-                played.add(episode.game)
-                if not games or episode.game in games:
-                    episodes.append(episode)
-                bar.update()
-        used.append(describe_run(run, len(episodes) - before))
-    for game in games:
-        if game not in played:
-            raise UsageProblem(f"--games {game}: the run has no such game, {did_you_mean(game, played)}")
-    return episodes, used
-
-
-def _watched(moves: Sequence[Any], what: str) -> Iterable[Any]:
-    def watched() -> Iterator[Any]:
-        with progress(len(moves), what, "move") as bar:
-            for move in moves:
-                yield move
-                bar.update()
-
-    return watched()
-
-
 def _summary(made: Manifest, out: Path) -> dict[str, Any]:
     from pairgen.records import to_dict
     from pipelines.funnel import count_reasons
@@ -147,7 +119,8 @@ def _summary(made: Manifest, out: Path) -> dict[str, Any]:
         by_game[cell.game] = by_game.get(cell.game, 0) + cell.train + cell.test
     return {
         "pairs": made.pairs, "train": made.train, "test": made.test, "pairs_by_game": by_game,
-        "dropped": count_reasons(made.funnel), "funnel": to_dict(made.funnel), "removed": len(made.evaluation.removed),
+        "verdicts": to_dict(made.verdicts), "dropped": count_reasons(made.funnel), "funnel": to_dict(made.funnel), 
+        "removed": len(made.evaluation.removed),
         "content": made.content, "out": str(out),
     }  # fmt: skip
 

@@ -60,6 +60,8 @@ def command(
     from pipelines.plan import label_of
 
     options["games"] = tuple(name.strip() for entry in options["games"] for name in _split(entry))
+    if options["clembench"]:
+        options["clembench"] = str(Path(options["clembench"]).resolve())
     config = session.RolloutConfig(**options)
     given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if resume and overwrite:

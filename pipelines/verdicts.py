@@ -1,0 +1,88 @@
+"""What the game's own referee said of both sides of a pair, and what is kept by it. Pure: asks nobody."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from pairgen.records import Drop, Pair
+from pipelines.funnel import drop_pair
+
+NO_GAMES = "unverifiable: no games"
+
+Try = tuple[str, str | None]
+"""A move's id and the reply to try there; None stands for the recorded reply."""
+
+
+class Verdict(NamedTuple):
+    """What the game master said to one reply, and its own words."""
+
+    verdict: str
+    reason: str
+
+    @property
+    def accepted(self) -> bool:
+        return self.verdict.startswith("accepted")
+
+    @property
+    def violation(self) -> bool:
+        return self.verdict.startswith("violation")
+
+
+class Policy(NamedTuple):
+    """`require_violation` names the strategies whose rejected side must be rejected by the game master.
+
+    `require_accepted` drops pairs whose chosen side the game master does not accept. What cannot be verified stays,
+    marked as such, unless `require_verified` is set.
+    """
+
+    require_violation: frozenset[str]
+    require_accepted: bool = True
+    require_verified: bool = False
+
+
+class Judged(NamedTuple):
+    """`kept` and `drops` are the input; `kept` carry their verdicts."""
+
+    kept: list[Pair]
+    drops: list[Drop]
+
+
+def judge(pairs: Iterable[Pair], verdicts: Mapping[Try, Verdict], policy: Policy) -> Judged:
+    """Put verdicts on pairs and drop what the policy does not allow. A side without verdict is `unverifiable`."""
+    nothing = Verdict(NO_GAMES, "")
+    kept: list[Pair] = []
+    drops: list[Drop] = []
+    for pair in pairs:
+        chosen = verdicts.get((pair.move_id, None), nothing)
+        rejected = verdicts.get((pair.move_id, pair.rejected[0].content), nothing)
+        judged = replace(
+            pair, chosen_verdict=chosen.verdict, chosen_reason=chosen.reason, rejected_verdict=rejected.verdict,
+            rejected_reason=rejected.reason,
+        )  # fmt: skip
+        reason, detail = _fault(judged.strategy, chosen, rejected, policy)
+        if reason:
+            drops.append(drop_pair(judged, "verify", reason, detail))
+        else:
+            kept.append(judged)
+    return Judged(kept, drops)
+
+
+def _fault(strategy: str, chosen: Verdict, rejected: Verdict, policy: Policy) -> tuple[str, str]:
+    if policy.require_accepted and chosen.violation:
+        return "chosen_violation", chosen.reason
+    if strategy in policy.require_violation and rejected.accepted:
+        return "rejected_accepted", rejected.verdict
+    if policy.require_verified and not (chosen.accepted or chosen.violation):
+        return "unverified", f"{chosen.verdict} {chosen.reason}".strip()
+    return "", ""
+
+
+def tries_of(pairs: Iterable[Pair]) -> dict[str, set[Try]]:
+    """What has to be tried, by episode: both sides of each pair."""
+    tries: dict[str, set[Try]] = defaultdict(set)
+    for pair in pairs:
+        tries[pair.episode_id] |= {(pair.move_id, None), (pair.move_id, pair.rejected[0].content)}
+    return dict(tries)
