@@ -107,11 +107,11 @@ def roll_out(
             elif not config.model and not config.base_url:
                 raise UsageProblem("--model is missing: give a checkpoint folder or a Hub id.")
             return asyncio.run(_session(run, config))
-    except asyncio.CancelledError:  # SIGTERM
-        raise KeyboardInterrupt from None
-    except PairgenError:
+    except BaseException as error:
         if made and not (run / store.JOURNAL).exists():
             shutil.rmtree(run, ignore_errors=True)
+        if isinstance(error, asyncio.CancelledError):  # SIGTERM
+            raise KeyboardInterrupt from None
         raise
 
 
@@ -119,6 +119,11 @@ async def _session(run: Path, config: RolloutConfig) -> dict[str, Any]:
     from pairgen.engines.select import make_engine
 
     engine = Supervised(make_engine(engine_options(config)), config.restarts, _say_restart)
+    with _stoppable():
+        return await _session_to_its_end(run, config, engine)
+
+
+async def _session_to_its_end(run: Path, config: RolloutConfig, engine: Engine) -> dict[str, Any]:
     async with GameServer(run / "logs") as server:
         catalog = await _catalog(server, config)
         label = label_of(config.model or engine.model or "model")
@@ -149,6 +154,7 @@ def engine_options(config: RolloutConfig) -> EngineOptions:
         name=config.engine, model=config.model, revision=config.revision, base_urls=config.base_url,
         concurrency=config.concurrency, max_model_len=config.max_model_len, dtype=config.dtype,
         timeout_s=config.timeout, max_tokens=config.max_tokens, seed=config.seed, engine_args=config.engine_arg,
+        chat_template_kwargs=config.chat_template_kwargs,
     )  # fmt: skip
 
 
@@ -198,10 +204,9 @@ async def _play(
         bar.update()
 
     try:
-        with _stoppable():
-            return await play_all(
-                server, engine, games, owed, setting, journal, concurrency=concurrency, on_episode=on_episode
-            )
+        return await play_all(
+            server, engine, games, owed, setting, journal, concurrency=concurrency, on_episode=on_episode
+        )
     finally:
         bar.close()
         journal.close()

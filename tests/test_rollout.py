@@ -7,7 +7,6 @@ import signal
 
 import pytest
 
-from pairgen.clem.client import GameServer
 from pairgen.engines import Completion, Sampling
 from pairgen.errors import EngineError, RequestError
 from pairgen.records import EpisodeKey, Message
@@ -47,18 +46,6 @@ class Puppet:
 def wrong(request):
     """Names the wrong place on purpose: roundtrip lets the player try once more, so episodes have two moves."""
     return f" STOP: z{'x' * len(request.messages)}\n"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """One game server for all tests: its start imports clemcore, which takes seconds."""
-    loop = asyncio.new_event_loop()
-    server = GameServer(tmp_path_factory.mktemp("server"))
-    loop.run_until_complete(server.__aenter__())
-    server.loop = loop
-    yield server
-    loop.run_until_complete(server.__aexit__())
-    loop.close()
 
 
 @pytest.fixture

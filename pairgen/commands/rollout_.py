@@ -70,7 +70,8 @@ def command(
     try:
         manifest = session.roll_out(folder, config, given=given, resume=resume, overwrite=overwrite)
     except KeyboardInterrupt:
-        say(f"\nstopped; finished episodes are safe in {folder}. Go on with the same command and --resume.")
+        safe = f"finished episodes are safe in {folder}; go on with --out {folder} --resume"
+        say(f"\nstopped: {safe if folder.exists() else 'no episode was finished'}.")
         ctx.exit(130)
     summary = session.summary(folder, manifest)
     finish(summary, session.lines(folder, manifest), as_json=as_json)

@@ -1,0 +1,1 @@
+"""The built-in games: small, in clemcore's form, playable by a model of 135 million parameters."""

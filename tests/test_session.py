@@ -1,0 +1,249 @@
+"""A rollout as a person runs it: resumed after any end, never played twice, and clear about what cannot be."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from pairgen.cli import main
+from pairgen.commands import rollout_
+from pairgen.errors import UsageProblem
+from pairgen.store import Journal, read_episodes, read_journal
+from pipelines.session import MAY_CHANGE, MAY_GROW, RolloutConfig, fix_for, grouped_faults, resumed
+
+SCRIPT = {
+    "replies": [
+        {"first": r'the words "(?P<a>\w+), (?P<b>\w+)', "reply": r"SENTENCE: The \g<a> \g<b> at home."},
+        {"last": r"it is (?P<name>[A-Z]\w+)", "reply": r"STOP: \g<name>"},
+        {"last": "country", "reply": ["STOP: Paris", "STOP: Rome"]},
+        {"first": "hint for the notes", "reply": "HINT: It is what you think."},
+        {"first": r'the words "(?P<a>\w+)', "reply": r"GUESS: \g<a>"},
+    ]
+}
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes a script for the scripted engine."""
+
+    def write(**fields):
+        path = tmp_path / "script.json"
+        path.write_text(json.dumps({**SCRIPT, **fields}))
+        return path
+
+    return write
+
+
+def pairgen(*arguments):
+    """The command in a process of its own: exit code, the summary, what was said."""
+    command = [sys.executable, "-m", "pairgen.cli", *map(str, arguments), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    summary = json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else None
+    return done.returncode, summary, done.stderr
+
+
+def rollout(script, out, *more):
+    return pairgen("rollout", "--engine", "scripted", "--model", script, "--games", "demo", "--out", out, *more)
+
+
+def test_a_whole_run_from_games_to_pairs(script, tmp_path):
+    run, pairs = tmp_path / "run", tmp_path / "pairs"
+    code, summary, _ = rollout(script(), run, "--limit", 12)
+    assert code == 0
+    assert summary["episodes"] == summary["played"] == 36
+    assert sum(summary["outcomes"][game].get("success", 0) for game in summary["outcomes"]) > 0
+    assert {p.name for p in run.iterdir()} >= {"run.json", "episodes.jsonl", "episodes.parquet", "moves.parquet"}
+    assert pl.read_parquet(run / "episodes.parquet").height == 36
+    code, made, _ = pairgen("corrupt", run, "--strategy", "verbose", "--no-eval-split", "--out", pairs)
+    assert code == 0
+    assert made["pairs"] > 0
+    verdicts = {(v["side"], v["verdict"]) for v in made["verdicts"]}
+    assert ("chosen", "accepted") in verdicts
+    assert not any(side == "chosen" and verdict != "accepted" for side, verdict in verdicts)
+    code, _pushed, _ = pairgen("push", pairs, "user/name", "--dry-run")
+    assert code == 0
+
+
+def test_clem_score_changes_no_outcome(script, tmp_path):
+    run = tmp_path / "run"
+    rollout(script(), run, "--limit", 4)
+    before = {e.key: (e.outcome, e.main_score) for e in read_episodes(run)}
+    files = sorted((run / "clem").rglob("scores.json"))
+    assert len(files) == len(before)
+    for file in files:
+        file.unlink()
+    from pairgen.clem.client import DEMO_GAMES
+
+    clem = [sys.executable, "-m", "clemcore.cli"]
+    for command in ("score", "transcribe"):
+        subprocess.run([*clem, command, "-r", run / "clem"], cwd=DEMO_GAMES, check=True, capture_output=True)
+    (DEMO_GAMES / "clembench.log").unlink(missing_ok=True)
+    code, imported, _ = pairgen("import", run / "clem", "--out", tmp_path / "again")
+    assert code == 0
+    assert {e.key: (e.outcome, e.main_score) for e in read_episodes(tmp_path / "again")} == before
+    assert (imported["prompts_checked"], imported["prompts_differ"]) == (sum(imported["model_moves"].values()), 0)
+
+
+def test_a_killed_run_is_resumed_without_playing_anything_twice(script, tmp_path):
+    slow, undisturbed, killed = script(latency_s=0.2), tmp_path / "undisturbed", tmp_path / "killed"
+    arguments = [sys.executable, "-m", "pairgen.cli", "rollout", "--engine", "scripted", "--model", slow, "--games"]
+    arguments += ["demo", "--limit", "8", "--concurrency", "2", "--out", killed]
+    process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    journal = killed / "episodes.jsonl"
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 5:
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = [e.key for e in read_journal(killed)]
+    assert 5 <= len(finished) < 24
+    assert not (killed / "manifest.json").exists()
+    script()
+    code, summary, _ = pairgen("rollout", "--out", killed, "--resume")
+    assert code == 0
+    assert summary["episodes"] == 24
+    assert summary["last_session"]["episodes"] == 24 - len(finished)
+    keys = [e.key for e in read_journal(killed)]
+    assert len(keys) == len(set(keys)) == 24
+    rollout(slow, undisturbed, "--limit", 8)
+    for table in ("episodes.parquet", "moves.parquet"):
+        assert (killed / table).read_bytes() == (undisturbed / table).read_bytes()
+
+
+def test_sigterm_ends_in_order(script, tmp_path):
+    arguments = [sys.executable, "-m", "pairgen.cli", "rollout", "--engine", "scripted", "--games", "demo"]
+    arguments += ["--model", script(latency_s=0.5), "--concurrency", "1", "--out", tmp_path / "run"]
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+    journal = tmp_path / "run" / "episodes.jsonl"
+    while not (journal.exists() and journal.read_bytes()):
+        time.sleep(0.05)
+    process.terminate()
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "--resume" in said
+    assert "Traceback" not in said
+
+
+def test_a_finished_run_can_be_given_more_to_play(script, tmp_path):
+    run = tmp_path / "run"
+    rollout(script(), run, "--limit", 2)
+    before = (run / "episodes.jsonl").read_bytes()
+    code, summary, _ = pairgen("rollout", "--out", run, "--resume", "--limit", 3)
+    assert (code, summary["episodes"], summary["last_session"]["episodes"]) == (0, 9, 3)
+    assert (run / "episodes.jsonl").read_bytes().startswith(before)
+    code, summary, _ = pairgen("rollout", "--out", run, "--resume")
+    assert (code, summary["episodes"], summary["last_session"]["episodes"]) == (0, 9, 0)
+
+
+def test_an_errored_episode_is_played_again(script, tmp_path):
+    run = tmp_path / "run"
+    broken = script(replies=[{"last": "country", "error": "timeout"}, *SCRIPT["replies"]])
+    code, summary, _said = rollout(broken, run, "--limit", 2)
+    assert code == 0
+    assert summary["outcomes"]["roundtrip"] == {"error": 2}
+    assert [(f["game"], f["kind"], f["episodes"]) for f in summary["faults"]] == [("roundtrip", "timeout", 2)]
+    script()
+    code, summary, _ = pairgen("rollout", "--out", run, "--resume")
+    assert "error" not in summary["outcomes"]["roundtrip"]
+    assert summary["faults"] == []
+
+
+def test_exit_is_1_when_nothing_could_be_played(script, tmp_path):
+    code, summary, said = rollout(script(replies=[{"error": "timeout"}]), tmp_path / "run", "--limit", 1)
+    assert (code, summary["played"]) == (1, 0)
+    assert "no episode could be played" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--games", "roundtrp"], "did you mean roundtrip?"),
+        (["--clembench", "/nowhere"], "no games found in /nowhere"),
+        (["--resume", "--overwrite"], "give one of them"),
+        (["--engine", "transformers", "--model", "./no-such-model"], "no-such-model"),
+        (["--engine", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"], "http://127.0.0.1:9/v1"),
+        (["--engine", "vlm"], "vlm"),
+        (["--max-tokens", "0"], "--max-tokens"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_sentence_and_leaves_nothing(arguments, sentence, script, tmp_path):
+    given = [] if "--games" in arguments or "--clembench" in arguments else ["--games", "roundtrip"]
+    given += [] if "--engine" in arguments else ["--engine", "scripted", "--model", str(script())]
+    code, _, said = pairgen("rollout", *given, *arguments, "--out", tmp_path / "run")
+    assert code in (1, 2)
+    assert sentence in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_occupied_folder_is_refused_and_kept(script, tmp_path):
+    run = tmp_path / "run"
+    rollout(script(), run, "--limit", 1)
+    before = (run / "episodes.jsonl").read_bytes()
+    code, _, said = rollout(script(), run, "--limit", 1)
+    assert (code, "--resume" in said) == (2, True)
+    assert (run / "episodes.jsonl").read_bytes() == before
+    code, summary, _ = rollout(script(), run, "--limit", 2, "--overwrite")
+    assert (code, summary["episodes"]) == (0, 6)
+
+
+def test_resume_refuses_what_contradicts_the_run():
+    saved = dataclasses.asdict(RolloutConfig(model="m", games=("a",), seed=1))
+    given = RolloutConfig(model="other", games=("b",), seed=2, concurrency=8, temperature=0.0)
+    with pytest.raises(UsageProblem, match="--model other .the run has m.*--seed 2 .the run has 1."):
+        resumed(saved, given, {"model", "seed", "temperature"})
+    grown = resumed(saved, given, {"games", "concurrency"})
+    assert (grown.model, grown.games, grown.seed, grown.concurrency) == ("m", ("a", "b"), 1, 8)
+
+
+def test_options_and_configuration_have_the_same_names():
+    options = {p.name for p in rollout_.command.params}
+    fields = {f.name for f in dataclasses.fields(RolloutConfig)}
+    assert options - fields == {"out", "resume", "overwrite", "as_json"}
+    assert fields <= options
+    assert fields >= MAY_CHANGE | MAY_GROW
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "fix"),
+    [
+        ("game_load", "LookupError: use\n>>> nltk.download('stopwords')", "python -m nltk.downloader stopwords"),
+        ("game_load", "ModuleNotFoundError: No module named 'clingo'", 'pip install "pairgen[clembench]"'),
+        ("game_setup", "KeyError: '-1'", "update the clembench checkout"),
+        ("context_exceeded", "9000 tokens", "--max-model-len"),
+        ("timeout", "", "--timeout"),
+    ],
+)
+def test_a_known_fault_comes_with_its_fix(kind, message, fix):
+    assert fix in fix_for(kind, message)
+
+
+def test_faults_are_grouped_by_game_and_cause():
+    from pairgen.records import Fault
+
+    faults = [("a", Fault("timeout", "slow", n)) for n in range(3)] + [("b", Fault("game_load", "x\n*** y\n", 0))]
+    grouped = grouped_faults(faults)
+    assert [(g["game"], g["episodes"]) for g in grouped] == [("a", 3), ("b", 1)]
+
+
+def test_model_is_asked_for(tmp_path):
+    result = CliRunner().invoke(main, ["rollout", "--games", "demo", "--out", str(tmp_path / "run")])
+    assert result.exit_code == 2
+    assert "--model is missing" in result.output
+
+
+def test_a_second_process_is_told_to_wait(script, tmp_path):
+    from pairgen.store import lock_folder
+
+    rollout(script(), tmp_path / "run", "--limit", 1)
+    Journal(tmp_path / "run").close()
+    with lock_folder(tmp_path / "run"):
+        code, _, said = pairgen("rollout", "--out", tmp_path / "run", "--resume", "--limit", 2)
+    assert (code, "another pairgen process" in said) == (2, True)
