@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from pairgen.clem.catalog import DEMO_GAMES
+from pairgen import demogames
 
+DEMO_GAMES = Path(demogames.__file__).parent
 GAMES = ["hintmatch", "roundtrip", "wordweave"]
 INSTANCES = [
     (game, experiment["name"], instance["game_id"])
