@@ -51,3 +51,34 @@ def test_the_end_of_a_long_prompt_is_shown():
 def test_verdicts_come_with_their_reason():
     judged = dataclasses.replace(pair("a", "b"), rejected_verdict="violation", rejected_reason="no tag")
     assert side_by_side(judged, width=80)[-1] == "rejected: violation (no tag)"
+
+
+@pytest.fixture
+def pair_set(tmp_path):
+    from click.testing import CliRunner
+    from factories import make_episodes, write_run
+
+    from pairgen.cli import main
+
+    run = write_run(tmp_path / "run", make_episodes())
+    arguments = ["corrupt", str(run), "--no-eval-split", "--no-verify", "--out", str(tmp_path / "pairs")]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    return tmp_path / "pairs"
+
+
+def test_the_command_shows_what_is_asked_for(pair_set):
+    import json
+
+    from click.testing import CliRunner
+
+    from pairgen.cli import main
+
+    def show(*arguments):
+        return CliRunner().invoke(main, ["show", str(pair_set), *arguments])
+
+    assert show("--game", "wordle", "-n", "2", "--width", "90").output.count("│ rejected") == 2
+    found = json.loads(show("--strategy", "verbose", "-n", "1", "--json").stdout.splitlines()[-1])
+    assert (len(found["pairs"]), found["pairs"][0]["strategy"]) == (1, "verbose")
+    mistyped = show("--game", "wordl")
+    assert (mistyped.exit_code, "did you mean wordle?" in mistyped.output) == (2, True)
+    assert CliRunner().invoke(main, ["show", str(pair_set.parent)]).exit_code == 1

@@ -18,6 +18,7 @@ from pairgen.engines import Completion, EngineOptions, Request
 from pairgen.engines.arguments import loose, typed
 from pairgen.engines.chat import Chat, cannot_load, check_folder, check_room, check_start, context_of, load_chat
 from pairgen.engines.job import Job
+from pairgen.engines.precision import cpu_likes_bfloat16
 from pairgen.errors import EngineError, RequestError, UsageProblem
 
 MOST_ROWS = {"cpu": 64, "mps": 32, "cuda": 256}
@@ -153,13 +154,9 @@ def _device(torch: Any) -> str:
 
 
 def _dtype(torch: Any, asked: str, device: str) -> Any:
-    """As the model is stored; float32 on a processor without bfloat16 arithmetic, where that is ten times slower."""
     if asked != "auto":
         return getattr(torch, asked)
-    if device != "cpu":
-        return "auto"
-    native = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
-    return "auto" if any(known() for known in native if known) else torch.float32
+    return torch.float32 if device == "cpu" and not cpu_likes_bfloat16() else "auto"
 
 
 def _free_bytes(torch: Any, kind: str) -> int:

@@ -18,6 +18,7 @@ from typing import Any
 from pairgen.engines import Completion, EngineOptions, Request
 from pairgen.engines.arguments import loose, read, typed
 from pairgen.engines.chat import Chat, cannot_load, check_folder, check_room, check_start, context_of, load_chat
+from pairgen.engines.precision import cpu_likes_bfloat16
 from pairgen.engines.select import cpu_vllm
 from pairgen.errors import EngineError, RequestError, UsageProblem
 
@@ -116,6 +117,8 @@ class VllmEngine:
         }  # fmt: skip
         if on_cpu:
             chosen["enforce_eager"] = True
+            if options.dtype == "auto" and not cpu_likes_bfloat16():
+                chosen["dtype"] = "float32"
             if options.max_model_len is None and context is not None:
                 chosen["max_model_len"] = min(context, CPU_CONTEXT)
         else:
