@@ -150,4 +150,4 @@ def test_an_unknown_key_and_a_missing_value_are_wrong_usage():
 
 def test_words_of_the_chat_template_are_json_or_text():
     said = ["enable_thinking=false", "effort=low"]
-    assert arguments.loose("--chat-template-kwarg", said) == {"enable_thinking": False, "effort": "low"}
+    assert arguments.loose("--chat-template-kwargs", said) == {"enable_thinking": False, "effort": "low"}

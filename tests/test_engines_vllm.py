@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import os
+import signal
 
 import pytest
 
@@ -143,35 +144,6 @@ def test_a_request_that_vllm_refuses_fails_alone(engine, runner):
     assert caught.value.kind == "request_failed"
 
 
-def test_a_dead_engine_is_an_engine_error_and_starts_again(smollm2, runner):
-    """Its core process is killed while it plays, as the system does when memory runs out."""
-    import psutil
-
-    async def play():
-        engine = engine_for(smollm2)
-        await engine.start()
-        before = {p.pid for p in psutil.Process().children(recursive=True)}
-        long = asyncio.ensure_future(engine.generate(ask("Tell me a long story.", max_tokens=1_900)))
-        await asyncio.sleep(1.0)
-        for pid in engine_pids(engine) & before:
-            psutil.Process(pid).kill()
-        (found,) = await asyncio.gather(long, return_exceptions=True)
-        await engine.close()
-        await engine.start()
-        reply = await engine.generate(ask("Hi", max_tokens=3))
-        await engine.close()
-        return found, reply
-
-    found, reply = runner(play())
-    assert isinstance(found, EngineError)
-    assert "resume" in str(found)
-    assert reply.completion_tokens == 3
-
-
-def engine_pids(engine):
-    return {p.pid for p in engine._llm.engine_core.resources.engine_manager.processes}
-
-
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
@@ -199,3 +171,24 @@ def test_what_vllm_cannot_load_is_one_sentence_with_a_fix(smollm2, runner):
 def test_a_folder_that_is_none(tmp_path, runner):
     with pytest.raises(EngineError, match="no model folder"):
         runner(engine_for(tmp_path / "nothing").start())
+
+
+def test_a_dead_engine_is_an_engine_error_and_starts_again(engine, runner):
+    """Its core process is killed while it plays, as the system does when memory runs out. The last test: it is slow."""
+
+    async def play():
+        long = asyncio.ensure_future(engine.generate(ask("Tell me a long story.", max_tokens=1_900)))
+        await asyncio.sleep(1.0)
+        for process in engine._llm.engine_core.resources.engine_manager.processes:
+            os.kill(process.pid, signal.SIGKILL)
+        (found,) = await asyncio.gather(long, return_exceptions=True)
+        await engine.close()
+        with pytest.raises(EngineError, match="not started"):
+            await engine.generate(ask("Hi"))
+        await engine.start()
+        return found, await engine.generate(ask("Hi", max_tokens=3))
+
+    found, reply = runner(play())
+    assert isinstance(found, EngineError)
+    assert "resume" in str(found)
+    assert reply.completion_tokens == 3

@@ -56,7 +56,7 @@ class OpenAIEngine:
         self._urls = tuple(dict.fromkeys(url.rstrip("/") for url in urls))
         self._options = options
         self._servers: tuple[Server, ...] = ()
-        self._template = loose("--chat-template-kwarg", options.chat_template_kwargs)
+        self._template = loose("--chat-template-kwargs", options.chat_template_kwargs)
 
     async def start(self) -> None:
         """Ask every server for its models; raises EngineError naming the address that does not answer, and the fix."""

@@ -38,7 +38,7 @@ class TransformersEngine:
         self.model = options.model
         self._options = options
         self._given = typed("--engine-arg", options.engine_args, ARGUMENTS)
-        self._template = loose("--chat-template-kwarg", options.chat_template_kwargs)
+        self._template = loose("--chat-template-kwargs", options.chat_template_kwargs)
         if options.dtype not in DTYPES:
             raise UsageProblem(f"--dtype {options.dtype}: the engine transformers takes {', '.join(DTYPES)}.")
         self._thread: ThreadPoolExecutor | None = None

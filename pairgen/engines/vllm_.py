@@ -39,7 +39,7 @@ class VllmEngine:
             raise UsageProblem("--engine-arg model: give the model as --model instead.")
         self.model = options.model
         self._options = options
-        self._template = loose("--chat-template-kwarg", options.chat_template_kwargs)
+        self._template = loose("--chat-template-kwargs", options.chat_template_kwargs)
         self._count = itertools.count()
         self._llm: Any = None
         self._chat: Chat | None = None
