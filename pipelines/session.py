@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from pairgen import store
-from pairgen.clem.client import HASH_SEED, GameServer
+from pairgen.clem.client import DEMO_GAMES, HASH_SEED, GameServer
 from pairgen.console import progress, say
 from pairgen.engines import Engine, EngineOptions, Sampling
 from pairgen.errors import PairgenError, UsageProblem
-from pairgen.records import Episode, EpisodeKey, Fault
-from pipelines import runs, scoring
+from pairgen.records import Episode, EpisodeKey, Fault, InstanceKey, to_dict
+from pipelines import eval_split, runs, scoring
+from pipelines.decontaminate import Net
 from pipelines.plan import Work, label_of, make_plan
 from pipelines.rollout import Setting, Tally, play_all
 from pipelines.supervise import Supervised
@@ -47,6 +48,11 @@ class RolloutConfig:
     max_tokens: int = 300
     seed: int = 42
     stop: tuple[str, ...] = ()
+    exclude_eval: bool | None = None
+    only_eval: bool = False
+    eval_keys: tuple[str, ...] = ()
+    eval_split: str = ""
+    eval_results: tuple[str, ...] = ()
     concurrency: int = 64
     max_model_len: int | None = None
     dtype: str = "auto"
@@ -127,6 +133,7 @@ async def _session_to_its_end(run: Path, config: RolloutConfig, engine: Engine) 
     async with GameServer(run / "logs") as server:
         catalog = await _catalog(server, config)
         label = label_of(config.model or engine.model or "model")
+        left_out = _choose_instances(catalog["games"], config)
         plan = make_plan(catalog["games"], limit=config.limit, samples=config.samples, seed=config.seed, label=label)
         owed = _owed(run, plan, catalog["games"])
         sampling = Sampling(config.temperature, config.top_p, config.max_tokens, config.seed, config.stop)
@@ -141,7 +148,7 @@ async def _session_to_its_end(run: Path, config: RolloutConfig, engine: Engine) 
             tally = await _play(run, server, engine, catalog["games"], owed, setting, config.concurrency)
         else:
             say(f"all {len(plan)} episodes have been played already")
-    return _finish(run, config, catalog, engine, tally)
+    return _finish(run, config, catalog, engine, tally, left_out)
 
 
 def _say_restart(why: str) -> None:
@@ -175,11 +182,44 @@ async def _catalog(server: GameServer, config: RolloutConfig) -> dict[str, Any]:
     return answer
 
 
+def _choose_instances(games: Sequence[dict[str, Any]], config: RolloutConfig) -> dict[str, Any]:
+    """Take evaluation instances out of the games' lists, or all others with `only_eval`; says what was done.
+
+    Where nothing is said, the playpen split is asked for, and without it everything is played: corrupt takes out what
+    must not be trained on. Raises PairgenError when the split is needed and cannot be read.
+    """
+    asked = bool(config.eval_keys or config.eval_split or config.eval_results)
+    built_in = all(str(DEMO_GAMES) in str(game["spec"]["game_path"]) for game in games)
+    if (config.exclude_eval is False and not config.only_eval) or (built_in and not asked and not config.only_eval):
+        return {"sources": [], "left_out": 0}
+    try:
+        split = eval_split.read_eval_split(
+            keys=[Path(p) for p in config.eval_keys], split=config.eval_split,
+            results=[Path(p) for p in config.eval_results], none=False,
+        )  # fmt: skip
+    except PairgenError as error:
+        if asked or config.only_eval or config.exclude_eval:
+            raise
+        say(f"evaluation instances are played too, and left to corrupt to take out ({str(error).split(':')[0]})")
+        return {"sources": [], "left_out": 0}
+    net, left_out = Net(split), 0
+    for game in games:
+        kept = [
+            row for row in game["instances"]
+            if bool(net.catch(InstanceKey(game["game"], row[0], row[1]), row[2])) is config.only_eval
+        ]  # fmt: skip
+        left_out += len(game["instances"]) - len(kept)
+        game["instances"] = kept
+    what = "that are no evaluation instances" if config.only_eval else "of the evaluation split"
+    say(f"{left_out} instances {what} are left out")
+    return {"sources": [to_dict(source) for source in split.sources], "left_out": left_out}
+
+
 def _owed(run: Path, plan: Sequence[Work], games: Sequence[dict[str, Any]]) -> list[Work]:
     """What of the plan has not been played to an end."""
     if not plan:
         names = ", ".join(g["game"] for g in games)
-        raise PairgenError(f"the selected games ({names}) have no instances: see in/instances.json of each.")
+        raise PairgenError(f"no instance of {names} is left to play: choose other --games, or say --no-exclude-eval.")
     done: set[EpisodeKey] = set()
     if (run / store.JOURNAL).exists():
         done = {e.key for e in store.read_journal(run) if e.outcome != "error"}
@@ -227,7 +267,9 @@ def _stoppable() -> Iterator[None]:
             loop.remove_signal_handler(signal.SIGTERM)
 
 
-def _finish(run: Path, config: RolloutConfig, catalog: dict[str, Any], engine: Engine, tally: Tally) -> dict[str, Any]:
+def _finish(
+    run: Path, config: RolloutConfig, catalog: dict[str, Any], engine: Engine, tally: Tally, left_out: dict[str, Any]
+) -> dict[str, Any]:
     """Derive the tables and write the manifest, last."""
     faults: list[tuple[str, Fault]] = []
     versions: set[str] = set()
@@ -241,6 +283,7 @@ def _finish(run: Path, config: RolloutConfig, catalog: dict[str, Any], engine: E
         "clemcore_versions": sorted(versions),
         "clembench_commit": catalog["clembench_commit"],
         "games": [game["game"] for game in catalog["games"]],
+        "evaluation": left_out,
         "python_hash_seed": HASH_SEED,
         "faults": grouped_faults(faults),
         "last_session": dataclasses.asdict(tally),

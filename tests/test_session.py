@@ -155,6 +155,22 @@ def test_an_errored_episode_is_played_again(script, tmp_path):
     assert summary["faults"] == []
 
 
+def test_evaluation_instances_are_not_played_or_played_alone(script, tmp_path):
+    keys = tmp_path / "keys.jsonl"
+    rows = [{"game": "roundtrip", "experiment": "near", "task_id": n} for n in (0, 1)]
+    keys.write_text("\n".join(map(json.dumps, rows)))
+    arguments = ["--eval-keys", keys, "--limit", 0]
+    code, _summary, said = rollout(script(), tmp_path / "train", *arguments)
+    assert (code, "2 instances of the evaluation split are left out" in said) == (0, True)
+    played = {(e.game, e.experiment, e.task_id) for e in read_episodes(tmp_path / "train")}
+    assert not played & {tuple(row.values()) for row in rows}
+    code, evaluated, _ = rollout(script(), tmp_path / "eval", *arguments, "--only-eval")
+    assert {(e.game, e.experiment, e.task_id) for e in read_episodes(tmp_path / "eval")} == {
+        tuple(row.values()) for row in rows
+    }
+    assert evaluated["episodes"] == 2
+
+
 def test_exit_is_1_when_nothing_could_be_played(script, tmp_path):
     code, summary, said = rollout(script(replies=[{"error": "timeout"}]), tmp_path / "run", "--limit", 1)
     assert (code, summary["played"]) == (1, 0)

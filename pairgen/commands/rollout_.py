@@ -9,6 +9,8 @@ import click
 
 from pairgen.console import finish, json_option, say
 
+FILE = click.Path(exists=True, dir_okay=False, resolve_path=True)
+FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True)
 ENGINES = ("auto", "vllm", "openai", "transformers", "scripted")
 
 
@@ -28,6 +30,16 @@ ENGINES = ("auto", "vllm", "openai", "transformers", "scripted")
 @click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
 @click.option("--max-tokens", type=click.IntRange(1), default=300, show_default=True, help="New tokens a reply.")
 @click.option("--stop", multiple=True, help="A string that ends a reply; repeatable.")
+@click.option(
+    "--exclude-eval/--no-exclude-eval", default=None,
+    help="Leave out evaluation instances [where the split can be read; corrupt takes them out anyway].",
+)  # fmt: skip
+@click.option("--only-eval", is_flag=True, help="Play evaluation instances alone, for a clemscore.")
+@click.option("--eval-keys", type=FILE, multiple=True, help="They are in this .jsonl, .csv or .parquet file.")
+@click.option(
+    "--eval-split", default="", metavar="REPO[:CONFIG[:SPLIT]][@REV]", help="They are in this split on the Hub."
+)
+@click.option("--eval-results", type=FOLDER, multiple=True, help="They are those of these clembench results.")
 @click.option("--seed", type=int, default=42, show_default=True)
 @click.option("--revision", default=None, help="Revision of a Hub model.")
 @click.option("--max-model-len", type=click.IntRange(1), default=None, help="Context in tokens [the model's own].")
