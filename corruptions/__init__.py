@@ -1,8 +1,8 @@
-"""The strategies that spoil a won move by rule. A new one is a file beside this one and a line in the table."""
+"""The strategies: a won move in, a rejected side out. A new one is a file beside this one and a line in the table."""
 
 from __future__ import annotations
 
-from corruptions import format_break, looping, role_bleed, verbose
+from corruptions import contrast, format_break, looping, role_bleed, verbose
 from pairgen.strategy import Strategy
 
 STRATEGIES: dict[str, Strategy] = {
@@ -10,4 +10,5 @@ STRATEGIES: dict[str, Strategy] = {
     "looping": looping.STRATEGY,
     "format_break": format_break.STRATEGY,
     "role_bleed": role_bleed.STRATEGY,
+    "contrast": contrast.STRATEGY,
 }

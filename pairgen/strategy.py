@@ -14,9 +14,18 @@ from pairgen.errors import UsageProblem, did_you_mean
 from pairgen.records import Move
 
 
+class Rival(NamedTuple):
+    """Another reply of the same model to the very same prompt, in an episode that was not won, and how that ended."""
+
+    reply: str
+    outcome: str
+
+
 @dataclass(frozen=True, slots=True)
 class Material:
     """A move to spoil, and `peers`: the distinct accepted replies of the same game and role (sorted).
+
+    `rivals` are there when the instance was played more than once.
 
     Peers show what moves of this game look like (tags, lines, separators), so that no strategy needs a list of games.
     """
@@ -24,6 +33,7 @@ class Material:
     move: Move
     game: str
     peers: tuple[str, ...]
+    rivals: tuple[Rival, ...] = ()
 
 
 class Corruption(NamedTuple):

@@ -9,6 +9,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pairgen.errors import UsageProblem
@@ -17,7 +18,7 @@ from pairgen.strategy import Choice, Decline, Material, Strategy, parse_choice
 from pipelines.decontaminate import EvalSplit, Net, decontaminate
 from pipelines.dedup import dedup
 from pipelines.funnel import StageCount, count_stage
-from pipelines.harvest import Caps, Peers, WonMove, find_peers, harvest
+from pipelines.harvest import Caps, Peers, Rivals, WonMove, find_peers, find_rivals, harvest, place_of
 from pipelines.split import split
 from pipelines.verdicts import Policy, Try, Verdict, judge
 
@@ -110,7 +111,8 @@ def build(
 
     won = harvest(episodes, Caps(config.per_player, config.per_instance, config.per_game), config.seed, caught)
     peers = find_peers(episodes, config.seed, caught)
-    made = corrupt(won.kept, choices, strategies, peers, config.seed, watch)
+    rivals = find_rivals(episodes) if any(c.name == "contrast" for c in choices) else {}
+    made = corrupt(won.kept, choices, strategies, peers, config.seed, watch, rivals)
     clean = decontaminate(made.pairs, net)
     judged = judge(clean.kept, referee(clean.kept), policy_of(config, strategies)) if referee else None
     proven = judged.kept if judged else clean.kept
@@ -142,6 +144,7 @@ def corrupt(
     peers: Peers,
     seed: int,
     watch: Watch = lambda moves, _: moves,
+    rivals: Rivals = MappingProxyType({}),
 ) -> Made:
     """One pair for each move and strategy, unless the strategy declines; a strategy of less weight gets fewer moves.
 
@@ -156,7 +159,8 @@ def corrupt(
             if won.move_id not in chosen:
                 drops.append(_drop(won, choice.name, "share"))
                 continue
-            result = _spoil(won, strategies[choice.name], choice.options, peers, seed)
+            material = _material(won, peers, rivals)
+            result = _spoil(won, material, strategies[choice.name], choice.options, seed)
             if isinstance(result, Pair):
                 pairs.append(result)
             else:
@@ -176,9 +180,14 @@ def _share(moves: Sequence[WonMove], name: str, share: float, seed: int) -> set[
     return chosen
 
 
-def _spoil(won: WonMove, strategy: Strategy, options: Mapping[str, str], peers: Peers, seed: int) -> Pair | Drop:
+def _material(won: WonMove, peers: Peers, rivals: Rivals) -> Material:
+    game, move = won.episode.game, won.move
+    others = rivals.get(place_of(game, move), ()) if rivals else ()
+    return Material(move, game, peers.get((game, move.role), ()), others)
+
+
+def _spoil(won: WonMove, material: Material, strategy: Strategy, options: Mapping[str, str], seed: int) -> Pair | Drop:
     episode, move = won.episode, won.move
-    material = Material(move, episode.game, peers.get((episode.game, move.role), ()))
     chance = random.Random(int(content_id(seed, won.move_id, strategy.name), 16))
     result = strategy.corrupt(material, chance, options)
     if isinstance(result, Decline):

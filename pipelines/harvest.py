@@ -10,11 +10,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pairgen.records import Drop, Episode, EpisodeRow, Move, content_id, episode_row, move_id
+from pairgen.strategy import Rival
 from pipelines.recorded import PSEUDO
 
 PEERS_PER_ROLE = 500
 
 Peers = Mapping[tuple[str, str], tuple[str, ...]]
+Rivals = Mapping[str, tuple[Rival, ...]]
 IsEvaluation = Callable[[Episode], bool]
 
 
@@ -103,6 +105,27 @@ def find_peers(episodes: Iterable[Episode], seed: int, is_evaluation: IsEvaluati
             if said and not move.violation and move.reply.strip() and _is_text(move.reply):
                 pool[episode.game, move.role].add(move.reply)
     return {key: _bounded(clean.get(key) or evaluation[key], seed) for key in sorted({*clean, *evaluation})}
+
+
+def find_rivals(episodes: Iterable[Episode]) -> Rivals:
+    """What models said in lost and aborted episodes, by `place_of` the move: what a won move can be set against.
+
+    Of an aborted episode only the last move counts: the game master accepted those before it.
+    """
+    rivals: dict[str, set[Rival]] = defaultdict(set)
+    for episode in episodes:
+        if episode.outcome not in ("lose", "aborted"):
+            continue
+        for move in episode.moves[-1:] if episode.outcome == "aborted" else episode.moves:
+            said = move.model != "programmatic" and move.finish_reason != PSEUDO
+            if said and move.reply.strip() and _is_text(move.reply):
+                rivals[place_of(episode.game, move)].add(Rival(move.reply, episode.outcome))
+    return {place: tuple(sorted(found)) for place, found in rivals.items()}
+
+
+def place_of(game: str, move: Move) -> str:
+    """Names the state that a model is asked in: equal for equal game, role, model and prompt."""
+    return content_id("place", game, move.role, move.model, move.prompt)
 
 
 def _bounded(replies: set[str], seed: int) -> tuple[str, ...]:

@@ -122,7 +122,7 @@ def test_the_table_is_literal_and_in_its_order():
     tree = ast.parse(inspect.getsource(corruptions))
     tables = [node.value for node in tree.body if isinstance(node, ast.AnnAssign) and node.target.id == "STRATEGIES"]
     assert isinstance(tables[0], ast.Dict)
-    assert [key.value for key in tables[0].keys] == ["verbose", "looping", "format_break", "role_bleed"]
+    assert [key.value for key in tables[0].keys] == ["verbose", "looping", "format_break", "role_bleed", "contrast"]
     assert list(STRATEGIES) == [strategy.name for strategy in STRATEGIES.values()]
 
 
