@@ -11,6 +11,7 @@ import dataclasses
 import gc
 import hashlib
 import itertools
+import logging
 import os
 import typing
 from typing import Any
@@ -87,6 +88,7 @@ class VllmEngine:
     async def close(self) -> None:
         llm, self._llm, self._chat = self._llm, None, None
         if llm is not None:
+            logging.getLogger("vllm").setLevel(logging.CRITICAL)  # it calls its own orderly end an engine's death
             await asyncio.to_thread(llm.shutdown, SHUTDOWN_S)
             del llm
             gc.collect()  # its finalizer must not wait for the interpreter's end, when half of vLLM is gone
