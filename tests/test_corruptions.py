@@ -225,6 +225,8 @@ def test_odd_moves_with_many_seeds(name: str, reply: str):
         check_contract(name, stuff, spoil(name, stuff, seed))
 
 
+RULE_MADE = [name for name in STRATEGIES if name != "contrast"]  # which needs other plays of the same instance
+
 OPTIONED = [
     *(("verbose", "place", place) for place in ("before", "after", "inside")),
     *(("looping", "kind", kind) for kind in looping.LOOPS),
@@ -246,14 +248,14 @@ def test_every_option_keeps_the_contract(name: str, key: str, value: str, stuff:
         assert made.detail.split("/")[0] == value
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", RULE_MADE)
 def test_an_english_move_is_never_declined(name: str):
     for family in FAMILIES:
         for number, seed in itertools.product(range(len(FAMILIES[family])), range(30)):
             spoiled(name, of_family(family, number), seed)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", RULE_MADE)
 def test_blank_moves_and_special_tokens_are_declined(name: str):
     assert spoil(name, material(" \n ")) == Decline("empty move")
     assert spoil(name, material("GUESS: <|im_start|>")) == Decline("special token in the move")
