@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -191,8 +192,8 @@ def test_a_broken_step_fails_every_open_request_as_an_engine_error(smollm2, runn
     assert "batch_size" in str(found[0])
 
 
-def test_models_with_other_layers_are_batched_by_generate(smollm2, runner, reference, tmp_path):
-    """A sliding window in the configuration is enough to be batched the other way; it is wider than these prompts."""
+def test_batches_by_generate_say_the_same(smollm2, runner, reference):
+    """The way of models with other layers, here with one that needs it not, so that there is something to compare."""
     from pairgen.engines.static_batch import StaticBatch
 
     async def play(requests):
@@ -265,3 +266,29 @@ def test_messages_that_the_template_refuses_fail_alone(engine, runner):
             runner(engine.generate(ask("Hi")))
     finally:
         engine._chat = chat
+
+
+@pytest.mark.parametrize(
+    ("config", "fits"),
+    [
+        ({}, True),
+        ({"layer_types": ["full_attention"] * 2}, True),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, False),
+        ({"layer_types": ["linear_attention", "full_attention"]}, False),
+        ({"sliding_window": 4096}, False),
+        ({"sliding_window": 4096, "use_sliding_window": False}, True),
+        ({"is_encoder_decoder": True}, False),
+    ],
+)
+def test_only_models_of_ordinary_attention_are_batched_continuously(config, fits):
+    from pairgen.engines.batch import ContinuousBatch
+
+    class Model:
+        def __init__(self):
+            text = SimpleNamespace(**config)
+            self.config = SimpleNamespace(get_text_config=lambda: text)
+
+        def forward(self, input_ids, attention_mask, position_ids, past_key_values):
+            pass
+
+    assert ContinuousBatch.fits(Model()) is fits
