@@ -16,7 +16,9 @@ SHOWN = 3
 
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("data/demo"), show_default=True)
-@click.option("--engine", type=click.Choice(["auto", "vllm", "transformers"]), default="transformers", show_default=True)
+@click.option(
+    "--engine", type=click.Choice(["auto", "vllm", "transformers"]), default="transformers", show_default=True
+)
 @click.option("--limit", type=click.IntRange(0), default=0, help="Instances a game [all].")
 @json_option
 def command(out: Path, engine: str, limit: int, as_json: bool) -> None:

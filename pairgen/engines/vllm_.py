@@ -13,6 +13,7 @@ import hashlib
 import itertools
 import logging
 import os
+import sys
 import typing
 from typing import Any
 
@@ -175,6 +176,8 @@ def _rank(session: str, ranks: int) -> int:
 def _quieten(on_cpu: bool) -> None:
     """What vLLM reads from the environment when it is imported; what the user has set stays."""
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    if sys.version_info < (3, 12):  # torch imports setuptools, which fails where distutils was loaded before it
+        os.environ.setdefault("SETUPTOOLS_USE_DISTUTILS", "stdlib")
     if on_cpu:
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", CPU_CACHE_GIB)
 
