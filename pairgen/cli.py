@@ -39,6 +39,13 @@ class Commands(click.Group):
         except PairgenError as error:
             click.echo(f"pairgen: {error}", err=True)
             ctx.exit(2 if isinstance(error, UsageProblem) else 1)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            click.echo(
+                f"pairgen: {error.filename}: {error.strerror}; make it accessible, or name another place.", err=True
+            )
+            ctx.exit(1)
 
 
 @click.command(

@@ -55,7 +55,16 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
+    """What a JSON file holds; raises FileNotFoundError, and PairgenError where what is there cannot be read."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise PairgenError(
+            f"{path} cannot be read ({type(error).__name__}): it is damaged; make the set again with pairgen corrupt, "
+            "or the run with pairgen rollout or import."
+        ) from None
 
 
 def check_folder(path: Path, *, resume: bool, overwrite: bool) -> None:
@@ -64,6 +73,9 @@ def check_folder(path: Path, *, resume: bool, overwrite: bool) -> None:
     That is when it holds something and neither `resume` nor `overwrite` was said, and when `overwrite` meets a folder
     that pairgen did not make, so that a mistyped path costs nothing.
     """
+    place = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
+    if not os.access(place, os.W_OK):
+        raise UsageProblem(f"{path} cannot be written to ({place} is read-only for this user): use another --out.")
     if path.exists() and not path.is_dir():
         raise UsageProblem(f"{path} is a file: give the path of a folder that can be made.")
     if not path.is_dir() or all(p.name == LOCK for p in path.iterdir()):
@@ -266,10 +278,26 @@ def _arrow_fields(schema: dict[str, Any]) -> Any:
 
 
 def read_table(path: Path, cls: type[T]) -> list[T]:
-    """The records of a table that `TableWriter` wrote."""
+    """The records of a table that `TableWriter` wrote; raises PairgenError where it cannot be read."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return [from_dict(cls, row) for row in pq.read_table(path).to_pylist()]
+    try:
+        return [from_dict(cls, row) for row in pq.read_table(path).to_pylist()]
+    except (pa.ArrowInvalid, OSError, KeyError, TypeError) as error:
+        raise PairgenError(
+            f"{path} cannot be read ({type(error).__name__}): it is damaged or of another version; make it again."
+        ) from None
+
+
+def is_torn(run: Path) -> bool:
+    """Whether a crash left half a line at the end of the journal: an episode that was not finished."""
+    path = run / JOURNAL
+    if not path.exists() or not path.stat().st_size:
+        return False
+    with path.open("rb") as handle:
+        handle.seek(-1, os.SEEK_END)
+        return handle.read() != b"\n"
 
 
 def _pack(episode: Episode) -> dict[str, Any]:

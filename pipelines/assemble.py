@@ -13,7 +13,7 @@ from pairgen.clem.client import DEMO_GAMES, GameServer
 from pairgen.console import progress, say
 from pairgen.errors import UsageProblem, did_you_mean
 from pairgen.records import Episode, Pair
-from pairgen.store import CONFIG, read_json, stream_episodes
+from pairgen.store import CONFIG, JOURNAL, is_torn, read_json, stream_episodes
 from pairgen.strategy import Strategy
 from pipelines import corrupt, eval_split, manifest, pairset, verify
 from pipelines.corrupt import CorruptConfig
@@ -59,6 +59,8 @@ def _read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode
     used = []
     for run in sorted(runs, key=lambda r: (r.resolve().name, str(r.resolve()))):
         before = len(episodes)
+        if is_torn(run):
+            say(f"the last line of {run / JOURNAL} is torn: that episode is left out (rollout --resume plays it again)")
         with progress(None, f"reading {run.name}", "episode") as bar:
             for episode in stream_episodes(run):
                 played.add(episode.game)
@@ -77,7 +79,8 @@ class _Referee:
 
     def __init__(self, runs: Sequence[Path], episodes: Sequence[Episode], clembench: Path | None):
         self._runs, self._episodes = runs, episodes
-        played_from = [read_json(run / CONFIG)["config"].get("clembench") for run in runs]
+        saved = [read_json(run / CONFIG) for run in runs if (run / CONFIG).exists()]
+        played_from = [(entry.get("config") or {}).get("clembench") for entry in saved]
         found = [clembench and str(clembench.resolve()), *played_from]
         self._clembench = next((folder for folder in found if folder and Path(folder).is_dir()), None)
 

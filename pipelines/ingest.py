@@ -93,6 +93,8 @@ def _refuse(folder: Path, out: Path) -> None:
         raise UsageProblem(f"{folder} {problem}: give a folder with clembench results ({LAYOUT}).")
     if folder.resolve().is_relative_to(out.resolve()):
         raise UsageProblem(f"{folder} lies in {out}, which --out replaces: use another --out.")
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise UsageProblem(f"{out} lies in {folder}, which is only read: use another --out.")
 
 
 def _nothing(results: Sequence[Path], skipped: Sequence[Skip]) -> str:

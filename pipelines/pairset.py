@@ -20,6 +20,8 @@ from pipelines import card
 from pipelines.manifest import Manifest, RunUsed, Versions
 
 DROPPED, CARD = "dropped.parquet", "README.md"
+OWN = frozenset({DROPPED, CARD, "default", "full", store.MANIFEST, store.LOCK})
+"""What a pair set is made of; --overwrite replaces nothing else."""
 FOLDER = "PAIRS"
 """What stands in the card for the place of a set that is not on the Hub."""
 
@@ -58,6 +60,11 @@ def check_out(out: Path, *, overwrite: bool) -> None:
     if (out / store.JOURNAL).exists():
         raise UsageProblem(f"{out} is a run, which pairs never replace: use another --out.")
     store.check_folder(out, resume=False, overwrite=overwrite)
+    foreign = {p.name for p in out.iterdir()} - OWN if overwrite and out.is_dir() else set()
+    if foreign:
+        raise UsageProblem(
+            f"{out} holds {', '.join(sorted(foreign))}, which pairgen did not write: move it, or use another --out."
+        )
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pairgen import store
 from pairgen.errors import PairgenError, UsageProblem
 from pipelines import card, pairset
+from pipelines.manifest import content_of
 
 PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"
 
@@ -65,7 +66,9 @@ def plan_push(folder: Path, repo: str, *, public: bool, hub_card: str | None = N
     sides = [side for side, rows in (("train", manifest.train), ("test", manifest.test)) if rows]
     names = [f"{config}/{side}.parquet" for config in ("default", "full") for side in sides]
     text = card.render(manifest, repo, pairset.read_card(folder) if hub_card is None else hub_card)
-    files = (_file(folder, name) for name in (*names, pairset.DROPPED, store.MANIFEST))
+    files = [_file(folder, name) for name in (*names, pairset.DROPPED, store.MANIFEST)]
+    if content_of(pairset.read_pairs(folder)) != manifest.content:
+        raise PairgenError(f"{folder}/full is not as pairgen corrupt wrote it: make the set again before it is pushed.")
     return Plan(repo, public, (Published(pairset.CARD, text.encode()), *files), manifest.pairs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import math
 import re
 import shutil
 import signal
@@ -103,13 +104,20 @@ def roll_out(
     Raises UsageProblem and PairgenError with the fix; a run folder that this call made and that holds no episode is
     taken away again.
     """
+    if not (math.isfinite(config.temperature) and math.isfinite(config.top_p)):
+        raise UsageProblem("--temperature and --top-p take finite numbers, such as --temperature 0.7 --top-p 0.95.")
     store.check_folder(run, resume=resume, overwrite=overwrite)
     made = not run.exists()
     try:
         with store.lock_folder(run):
             store.claim_folder(run, resume=resume, overwrite=overwrite)
             if resume and (run / store.CONFIG).exists():
-                config = resumed(store.read_json(run / store.CONFIG)["config"], config, given)
+                saved = store.read_json(run / store.CONFIG)
+                if saved.get("command") != "rollout":
+                    raise UsageProblem(
+                        f"{run} was not played by pairgen rollout, so it cannot be resumed: use another --out."
+                    )
+                config = resumed(saved["config"], config, given)
             elif not config.model and not config.base_url:
                 raise UsageProblem("--model is missing: give a checkpoint folder or a Hub id.")
             return asyncio.run(_session(run, config))
@@ -144,7 +152,7 @@ async def _session_to_its_end(run: Path, config: RolloutConfig, engine: Engine) 
             await engine.start()
             say(f"ready in {time.monotonic() - started:.0f} s; playing {len(owed)} of {len(plan)} episodes")
             store.write_json(run / store.CONFIG, runs.saved("rollout", dataclasses.asdict(config)))
-            setting = Setting(label, sampling, run / RESULTS)
+            setting = Setting(label, sampling, (run / RESULTS).resolve())
             tally = await _play(run, server, engine, catalog["games"], owed, setting, config.concurrency)
         else:
             say(f"all {len(plan)} episodes have been played already")

@@ -210,6 +210,29 @@ def test_an_occupied_folder_is_refused_and_kept(script, tmp_path):
     assert (code, summary["episodes"]) == (0, 6)
 
 
+def test_a_relative_folder_is_where_it_says(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert rollout(script(), "my run", "--limit", 1)[0] == 0
+    assert len(list((tmp_path / "my run" / "clem").rglob("scores.json"))) == 3
+
+
+def test_an_imported_or_damaged_run_is_not_resumed(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text('{"command": "import", "config": {}}')
+    code, _, said = pairgen("rollout", "--out", run, "--resume")
+    assert (code, "was not played by pairgen rollout" in said) == (2, True)
+    (run / "run.json").write_text('{"comm')
+    code, _, said = pairgen("rollout", "--out", run, "--resume")
+    assert (code, "run.json cannot be read" in said) == (1, True)
+    assert "Traceback" not in said
+
+
+def test_a_temperature_that_is_no_number_is_refused(script, tmp_path):
+    code, _, said = rollout(script(), tmp_path / "run", "--temperature", "nan")
+    assert (code, "--temperature 0.7" in said) == (2, True)
+
+
 def test_resume_refuses_what_contradicts_the_run():
     saved = dataclasses.asdict(RolloutConfig(model="m", games=("a",), seed=1))
     given = RolloutConfig(model="other", games=("b",), seed=2, concurrency=8, temperature=0.0)

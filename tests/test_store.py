@@ -147,3 +147,31 @@ def test_a_second_process_is_refused_while_the_first_lives(tmp_path):
     process.join()
     with lock_folder(tmp_path):
         pass
+
+
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path):
+    from pairgen.store import read_json, read_table
+
+    (tmp_path / "run.json").write_text("{")
+    (tmp_path / "moves.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(PairgenError, match="run.json cannot be read"):
+        read_json(tmp_path / "run.json")
+    with pytest.raises(PairgenError, match="moves.parquet cannot be read"):
+        read_table(tmp_path / "moves.parquet", MoveRow)
+
+
+def test_a_torn_journal_is_known_as_one(tmp_path):
+    from pairgen.store import is_torn
+
+    journal_of(tmp_path, episode())
+    assert not is_torn(tmp_path)
+    with (tmp_path / JOURNAL).open("a") as handle:
+        handle.write("{")
+    assert is_torn(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_to_is_said_at_once():
+    from pathlib import Path
+
+    with pytest.raises(UsageProblem, match="cannot be written to"):
+        claim_folder(Path("/proc/self/pairgen"), resume=False, overwrite=False)

@@ -68,6 +68,7 @@ def command(
     """
     from click.core import ParameterSource
 
+    from pairgen.store import CONFIG
     from pipelines import session
     from pipelines.plan import label_of
 
@@ -83,7 +84,7 @@ def command(
         manifest = session.roll_out(folder, config, given=given, resume=resume, overwrite=overwrite)
     except KeyboardInterrupt:
         safe = f"finished episodes are safe in {folder}; go on with --out {folder} --resume"
-        say(f"\nstopped: {safe if folder.exists() else 'no episode was finished'}.")
+        say(f"\nstopped: {safe if (folder / CONFIG).exists() else 'no episode was finished'}.")
         ctx.exit(130)
     summary = session.summary(folder, manifest)
     finish(summary, session.lines(folder, manifest), as_json=as_json)
