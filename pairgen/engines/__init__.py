@@ -13,13 +13,17 @@ from pairgen.records import Messages
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a reply is drawn, every field explicit. `temperature` 0 is greedy; `max_tokens` counts new tokens."""
+    """How a reply is drawn, every field explicit. `temperature` 0 is greedy; `max_tokens` counts new tokens.
+
+    Up to `min_tokens` new tokens the model cannot end its turn.
+    """
 
     temperature: float = 0.0
     top_p: float = 1.0
     max_tokens: int = 300
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    min_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,9 +135,9 @@ class VllmEngine:
         sampling = request.sampling
         params = SamplingParams(
             n=1, temperature=sampling.temperature, top_p=sampling.top_p, top_k=-1, min_p=0.0, repetition_penalty=1.0,
-            presence_penalty=0.0, frequency_penalty=0.0, max_tokens=sampling.max_tokens, seed=sampling.seed,
-            stop=list(sampling.stop), stop_token_ids=list(end_ids), skip_special_tokens=True,
-            output_kind=RequestOutputKind.FINAL_ONLY,
+            presence_penalty=0.0, frequency_penalty=0.0, max_tokens=sampling.max_tokens,
+            min_tokens=sampling.min_tokens, seed=sampling.seed, stop=list(sampling.stop), stop_token_ids=list(end_ids),
+            skip_special_tokens=True, output_kind=RequestOutputKind.FINAL_ONLY,
         )  # fmt: skip
         where = {"data_parallel_rank": _rank(request.session, self._ranks)} if self._ranks > 1 else {}
         name = f"{request.session}-{next(self._count)}"
