@@ -118,12 +118,13 @@ async def _all_or_none(coroutines: Sequence[Any], *, watch: asyncio.Task[None]) 
 
 
 class Workers:
-    """The worker processes of each game, started when the game is first played and again when they die."""
+    """The worker processes of each game: one when it is first played, more while they have work waiting and cores are
+    idle (some game masters need a second of CPU to set an instance up), and new ones for those that die."""
 
     def __init__(self, server: GameServer, games: Sequence[dict[str, Any]], setting: Setting):
         self._server, self._setting = server, setting
         self._specs = {game["game"]: game["spec"] for game in games}
-        self._each = max(1, min(4, (os.cpu_count() or 1) // max(1, len(games))))
+        self._cores = os.cpu_count() or 1
         self._workers: dict[str, list[GameWorker]] = {game: [] for game in self._specs}
         self._locks = {game: asyncio.Lock() for game in self._specs}
         self._open: dict[int, int] = {}
@@ -132,7 +133,7 @@ class Workers:
 
     @contextlib.asynccontextmanager
     async def seat(self, game: str) -> Any:
-        """A worker of `game`, the one with the fewest open episodes. Raises GameProblem where the game cannot load."""
+        """The worker of `game` with the least to do. Raises GameProblem where the game cannot load."""
         worker = await self._take(game)
         self._open[id(worker)] = self._open.get(id(worker), 0) + 1
         try:
@@ -145,10 +146,13 @@ class Workers:
             if game in self._problems:
                 raise GameProblem(self._problems[game])
             alive = [w for w in self._workers[game] if w.alive]
-            if len(alive) < self._each and all(self._open.get(id(w), 0) for w in alive):
-                alive.append(await self._start(game))
             self._workers[game] = alive
-            return min(alive, key=lambda w: self._open.get(id(w), 0))
+            if not alive or (all(w.backlog > 1 for w in alive) and self._busy() < self._cores):
+                alive.append(await self._start(game))
+            return min(alive, key=lambda w: (w.backlog, self._open.get(id(w), 0)))
+
+    def _busy(self) -> int:
+        return sum(w.alive and w.backlog > 0 for workers in self._workers.values() for w in workers)
 
     async def _start(self, game: str) -> GameWorker:
         worker = await self._server.worker()

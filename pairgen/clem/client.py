@@ -93,6 +93,11 @@ class GameWorker:
         self.pid = 0
         self._reading = asyncio.create_task(self._read(reader))
 
+    @property
+    def backlog(self) -> int:
+        """How many answers it owes."""
+        return len(self._waiting)
+
     async def ask(self, key: str, **message: Any) -> dict[str, Any]:
         """Send one message for episode `key` and wait for its answer. Raises WorkerDied."""
         if not self.alive:
