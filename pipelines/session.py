@@ -1,4 +1,4 @@
-"""A rollout as a person asks for it: its configuration, its run folder, what is left to play, and its manifest."""
+"""A rollout as a person asks for it: its run folder, what is left to play, and its manifest."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import asyncio
 import contextlib
 import dataclasses
 import math
-import re
 import shutil
 import signal
 import time
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,76 +21,14 @@ from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import Episode, EpisodeKey, Fault, InstanceKey, to_dict
 from pipelines import eval_split, runs, scoring
 from pipelines.decontaminate import Net
+from pipelines.faults import grouped_faults
 from pipelines.plan import Work, label_of, make_plan
 from pipelines.rollout import Setting, Tally, play_all
+from pipelines.rollout_config import RolloutConfig, resumed
 from pipelines.supervise import Supervised
 
 RESULTS = "clem"
 """Where in a run folder clemcore's own layout lies."""
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutConfig:
-    """Every option of `pairgen rollout` that decides what is played and how; names are the options' names."""
-
-    model: str
-    engine: str = "auto"
-    revision: str | None = None
-    base_url: tuple[str, ...] = ()
-    clembench: str | None = None
-    games: tuple[str, ...] = ()
-    limit: int = 0
-    samples: int = 1
-    temperature: float = 0.0
-    top_p: float = 1.0
-    max_tokens: int = 300
-    seed: int = 42
-    stop: tuple[str, ...] = ()
-    exclude_eval: bool | None = None
-    only_eval: bool = False
-    eval_keys: tuple[str, ...] = ()
-    eval_split: str = ""
-    eval_results: tuple[str, ...] = ()
-    concurrency: int = 64
-    max_model_len: int | None = None
-    dtype: str = "auto"
-    timeout: float = 600.0
-    restarts: int = 3
-    engine_arg: tuple[str, ...] = ()
-    chat_template_kwargs: tuple[str, ...] = ()
-
-
-MAY_GROW = frozenset({"games", "limit", "samples"})
-"""What a resumed run may be given anew: it plays what is missing of the larger plan."""
-
-MAY_CHANGE = frozenset(
-    {"engine", "base_url", "clembench", "concurrency", "max_model_len", "dtype", "timeout", "engine_arg"}
-)
-"""What a resumed run may be given anew since it does not say what is played: where and how fast."""
-
-
-def resumed(saved: dict[str, Any], config: RolloutConfig, given: Collection[str]) -> RolloutConfig:
-    """The saved configuration with what was `given` on the command line and may differ.
-
-    Raises UsageProblem that names every option that contradicts what was played so far.
-    """
-    fields = {f.name: f for f in dataclasses.fields(RolloutConfig)}
-    known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in saved.items() if k in fields}
-    base = RolloutConfig(**known)
-    contradictions = [
-        f"--{name.replace('_', '-')} {getattr(config, name)} (the run has {getattr(base, name)})"
-        for name in fields
-        if name in given and name not in MAY_GROW | MAY_CHANGE and getattr(config, name) != getattr(base, name)
-    ]
-    if contradictions:
-        raise UsageProblem(
-            f"--resume goes on with the run's own settings; leave out {', '.join(contradictions)}, "
-            "or play a new run with another --out."
-        )
-    changes = {name: getattr(config, name) for name in given if name in MAY_GROW | MAY_CHANGE}
-    if len(changes.get("games", ())):
-        changes["games"] = tuple(dict.fromkeys([*base.games, *changes["games"]]))
-    return dataclasses.replace(base, **changes)
 
 
 def roll_out(
@@ -297,36 +232,6 @@ def _finish(
         "last_session": dataclasses.asdict(tally),
     }
     return runs.finish_run(run, "rollout", dataclasses.asdict(config), extra)
-
-
-def grouped_faults(faults: Iterable[tuple[str, Fault]]) -> list[dict[str, Any]]:
-    """Why episodes could not be played, by game and cause, the most frequent first, with the fix where it is known."""
-    counts = Counter((game, fault.kind, _one_line(fault.message)) for game, fault in faults)
-    return [
-        {"game": game, "kind": kind, "message": message, "episodes": n, "fix": fix_for(kind, message)}
-        for (game, kind, message), n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    ]
-
-
-def _one_line(message: str) -> str:
-    """The telling part of a fault's text: NLTK frames its messages with stars and blank lines."""
-    words = " ".join(line.strip() for line in message.splitlines() if line.strip(" *"))
-    return words if len(words) <= 300 else words[:299] + "…"
-
-
-def fix_for(kind: str, message: str) -> str:
-    """What to do about a fault, in one sentence, or ""."""
-    if resource := re.search(r"nltk\.download\('([\w.-]+)'\)", message):
-        return f"python -m nltk.downloader {resource[1]}"
-    if module := re.search(r"No module named '([\w.]+)'", message):
-        return f'pip install "pairgen[clembench]" (it brings {module[1].split(".")[0]})'
-    if kind == "context_exceeded":
-        return "give a larger --max-model-len or a smaller --max-tokens"
-    if kind == "timeout":
-        return "give a larger --timeout or a smaller --concurrency"
-    if kind == "game_setup" or kind == "game_load":
-        return "game and clemcore are of different versions: update the clembench checkout"
-    return ""
 
 
 def summary(run: Path, manifest: dict[str, Any]) -> dict[str, Any]:

@@ -30,11 +30,12 @@ def command(out: Path, engine: str, limit: int, as_json: bool) -> None:
     from pairgen.records import Pair
     from pairgen.store import read_table
     from pipelines import assemble, corrupt, fetch_model, session
+    from pipelines.rollout_config import RolloutConfig
 
     started = time.monotonic()
     run, pairs = out / "run", out / "pairs"
     model = fetch_model.fetch()
-    config = session.RolloutConfig(model=str(model), engine=engine, games=("demo",), limit=limit)
+    config = RolloutConfig(model=str(model), engine=engine, games=("demo",), limit=limit)
     rolled = session.roll_out(run, config, overwrite=run.exists())
     made = assemble.assemble(
         [run], pairs, corrupt.CorruptConfig(no_eval_split=True), STRATEGIES, overwrite=pairs.exists()

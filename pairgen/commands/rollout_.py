@@ -71,11 +71,12 @@ def command(
     from pairgen.store import CONFIG
     from pipelines import session
     from pipelines.plan import label_of
+    from pipelines.rollout_config import RolloutConfig
 
     options["games"] = tuple(name.strip() for entry in options["games"] for name in _split(entry))
     if options["clembench"]:
         options["clembench"] = str(Path(options["clembench"]).resolve())
-    config = session.RolloutConfig(**options)
+    config = RolloutConfig(**options)
     given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if resume and overwrite:
         raise click.UsageError("--resume keeps what is there and --overwrite removes it: give one of them.")
