@@ -128,7 +128,10 @@ def _runs(m: Manifest) -> str:
     for r in m.runs:
         facts = [f"{r.episodes:,} episodes"]
         if r.model:
-            facts.append(f"model {r.model}" + (f" at revision {r.revision}" if r.revision else ""))
+            adapter = f" with the adapter {r.lora}" if r.lora else ""
+            facts.append(f"model {r.model}" + (f" at revision {r.revision}" if r.revision else "") + adapter)
+        if r.partner:
+            facts.append(f"partner {r.partner}, which spoke for the other players and of which no reply is used")
         if r.temperature >= 0:
             facts.append(f"temperature {r.temperature:g}, top-p {r.top_p:g}, at most {r.max_tokens} new tokens")
         lines.append(f"- run `{r.name}` ({r.command or 'unknown'}): {'; '.join(facts)}.")

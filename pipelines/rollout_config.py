@@ -1,11 +1,13 @@
-"""The configuration of a rollout, and what of it a resumed run may be given anew. Pure: reads no file."""
+"""The configuration of a rollout, and what of it a resumed run may be given anew. Reads no file."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pairgen.errors import UsageProblem
 
@@ -19,6 +21,9 @@ class RolloutConfig:
     revision: str | None = None
     base_url: tuple[str, ...] = ()
     clembench: str | None = None
+    partner: str = ""
+    learner: str = "alternate"
+    lora: str | None = None
     games: tuple[str, ...] = ()
     limit: int = 0
     samples: int = 1
@@ -53,7 +58,8 @@ MAY_CHANGE = frozenset(
 def resumed(saved: dict[str, Any], config: RolloutConfig, given: Collection[str]) -> RolloutConfig:
     """The saved configuration with what was `given` on the command line and may differ.
 
-    Raises UsageProblem that names every option that contradicts what was played so far.
+    A partner may have moved to another address, as long as it is the same model. Raises UsageProblem that names every
+    option that contradicts what was played so far.
     """
     fields = {f.name: f for f in dataclasses.fields(RolloutConfig)}
     known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in saved.items() if k in fields}
@@ -61,14 +67,55 @@ def resumed(saved: dict[str, Any], config: RolloutConfig, given: Collection[str]
     contradictions = [
         f"--{name.replace('_', '-')} {getattr(config, name)} (the run has {getattr(base, name)})"
         for name in fields
-        if name in given and name not in MAY_GROW | MAY_CHANGE and getattr(config, name) != getattr(base, name)
+        if name in given and name not in MAY_GROW | MAY_CHANGE and _said(config, name) != _said(base, name)
     ]
     if contradictions:
         raise UsageProblem(
             f"--resume goes on with the run's own settings; leave out {', '.join(contradictions)}, "
             "or play a new run with another --out."
         )
-    changes = {name: getattr(config, name) for name in given if name in MAY_GROW | MAY_CHANGE}
+    if config.samples > base.samples and "samples" in given and repeats(config.samples, base.temperature):
+        raise UsageProblem(
+            f"--samples {config.samples} would play every episode of this run alike, since its temperature is 0: "
+            "play a new run with --temperature 0.7 and another --out."
+        )
+    changes = {name: getattr(config, name) for name in given if name in {*MAY_GROW, *MAY_CHANGE, "partner"}}
     if len(changes.get("games", ())):
         changes["games"] = tuple(dict.fromkeys([*base.games, *changes["games"]]))
     return dataclasses.replace(base, **changes)
+
+
+def _said(config: RolloutConfig, name: str) -> Any:
+    """What an option says of what is played."""
+    return partner_of(config.partner).model if name == "partner" else getattr(config, name)
+
+
+def repeats(samples: int, temperature: float) -> bool:
+    """Whether the samples of an instance would all be the same play."""
+    return samples > 1 and temperature == 0
+
+
+class Partner(NamedTuple):
+    """The model of `--partner MODEL[@URL]`, and its server ("": it is loaded here)."""
+
+    model: str
+    url: str
+
+
+def partner_of(said: str) -> Partner:
+    """The parts of `--partner`; of nothing, two empty ones."""
+    match = re.fullmatch(r"(.*)@(https?://.+)", said)
+    return Partner(match[1], match[2]) if match else Partner(said, "")
+
+
+def check_partner(said: str) -> None:
+    """Raise UsageProblem where a part of `--partner` is missing."""
+    partner = partner_of(said)
+    if partner.url and not partner.model:
+        raise UsageProblem(
+            f"--partner {said} names no model: write --partner NAME{said}, the name that the server knows."
+        )
+    if "@" in partner.model and not Path(partner.model).exists():
+        raise UsageProblem(
+            f"--partner {said}: write it as MODEL@http://HOST:PORT/v1, or as MODEL alone to load it here."
+        )

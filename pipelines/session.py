@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import dataclasses
 import math
+import shlex
 import shutil
 import signal
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +18,16 @@ from typing import Any
 from pairgen import store
 from pairgen.clem.client import DEMO_GAMES, HASH_SEED, GameServer
 from pairgen.console import progress, say
-from pairgen.engines import Engine, EngineOptions, Sampling
+from pairgen.engines import Engine, Sampling
 from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import Episode, EpisodeKey, Fault, InstanceKey, to_dict
 from pipelines import eval_split, runs, scoring
 from pipelines.decontaminate import Net
 from pipelines.faults import grouped_faults
-from pipelines.plan import Work, label_of, make_plan
+from pipelines.plan import Work, make_plan
 from pipelines.rollout import Setting, Tally, play_all
-from pipelines.rollout_config import RolloutConfig, resumed
-from pipelines.supervise import Supervised
+from pipelines.rollout_config import RolloutConfig, repeats, resumed
+from pipelines.speakers import Labels, labels_of, make_speakers, notice_adapter
 
 RESULTS = "clem"
 """Where in a run folder clemcore's own layout lies."""
@@ -55,6 +57,11 @@ def roll_out(
                 config = resumed(saved["config"], config, given)
             elif not config.model and not config.base_url:
                 raise UsageProblem("--model is missing: give a checkpoint folder or a Hub id.")
+            elif repeats(config.samples, config.temperature):
+                raise UsageProblem(
+                    f"--samples {config.samples} at temperature 0 would play every episode alike: add "
+                    "--temperature 0.7, or leave --samples at 1."
+                )
             return asyncio.run(_session(run, config))
     except BaseException as error:
         if made and not (run / store.JOURNAL).exists():
@@ -65,9 +72,7 @@ def roll_out(
 
 
 async def _session(run: Path, config: RolloutConfig) -> dict[str, Any]:
-    from pairgen.engines.select import make_engine
-
-    engine = Supervised(make_engine(engine_options(config)), config.restarts, _say_restart)
+    engine = make_speakers(config, _say_restart)
     with _stoppable():
         return await _session_to_its_end(run, config, engine)
 
@@ -75,37 +80,31 @@ async def _session(run: Path, config: RolloutConfig) -> dict[str, Any]:
 async def _session_to_its_end(run: Path, config: RolloutConfig, engine: Engine) -> dict[str, Any]:
     async with GameServer(run / "logs") as server:
         catalog = await _catalog(server, config)
-        label = label_of(config.model or engine.model or "model")
+        labels = labels_of(config)
         left_out = _choose_instances(catalog["games"], config)
-        plan = make_plan(catalog["games"], limit=config.limit, samples=config.samples, seed=config.seed, label=label)
+        plan = make_plan(
+            catalog["games"], limit=config.limit, samples=config.samples, seed=config.seed, label=labels.learner,
+            partner=labels.partner, learner=config.learner,
+        )  # fmt: skip
         owed = _owed(run, plan, catalog["games"])
         sampling = Sampling(config.temperature, config.top_p, config.max_tokens, config.seed, config.stop)
         tally = Tally()
         if owed:
+            await asyncio.to_thread(notice_adapter, config)
             say(f"loading {config.model or 'the model'} ({engine.name})")
             started = time.monotonic()
             await engine.start()
             say(f"ready in {time.monotonic() - started:.0f} s; playing {len(owed)} of {len(plan)} episodes")
             store.write_json(run / store.CONFIG, runs.saved("rollout", dataclasses.asdict(config)))
-            setting = Setting(label, sampling, (run / RESULTS).resolve())
+            setting = Setting(labels.learner, sampling, (run / RESULTS).resolve(), labels.partner)
             tally = await _play(run, server, engine, catalog["games"], owed, setting, config.concurrency)
         else:
             say(f"all {len(plan)} episodes have been played already")
-    return _finish(run, config, catalog, engine, tally, left_out)
+    return _finish(run, config, catalog, engine, labels, tally, left_out)
 
 
 def _say_restart(why: str) -> None:
     say(f"the engine died ({why}); starting it again, its open episodes are played from their start")
-
-
-def engine_options(config: RolloutConfig) -> EngineOptions:
-    """The part of the configuration that the engine needs."""
-    return EngineOptions(
-        name=config.engine, model=config.model, revision=config.revision, base_urls=config.base_url,
-        concurrency=config.concurrency, max_model_len=config.max_model_len, dtype=config.dtype,
-        timeout_s=config.timeout, max_tokens=config.max_tokens, seed=config.seed, engine_args=config.engine_arg,
-        chat_template_kwargs=config.chat_template_kwargs,
-    )  # fmt: skip
 
 
 async def _catalog(server: GameServer, config: RolloutConfig) -> dict[str, Any]:
@@ -211,18 +210,30 @@ def _stoppable() -> Iterator[None]:
 
 
 def _finish(
-    run: Path, config: RolloutConfig, catalog: dict[str, Any], engine: Engine, tally: Tally, left_out: dict[str, Any]
+    run: Path,
+    config: RolloutConfig,
+    catalog: dict[str, Any],
+    engine: Engine,
+    labels: Labels,
+    tally: Tally,
+    left_out: dict[str, Any],
 ) -> dict[str, Any]:
     """Derive the tables and write the manifest, last."""
     faults: list[tuple[str, Fault]] = []
     versions: set[str] = set()
+    seats: Counter[str] = Counter()
     for episode in store.stream_episodes(run):
         versions |= {episode.clemcore_version} - {""}
+        if episode.partners:
+            seats.update(player.name for player in episode.players if player.learner and not player.programmatic)
         if episode.fault:
             faults.append((episode.game, episode.fault))
     extra = {
         "engine": engine.name,
         "model": config.model or engine.model,
+        "learner": labels.learner,
+        "partner": labels.partner,
+        "learner_seats": dict(sorted(seats.items())),
         "clemcore_versions": sorted(versions),
         "clembench_commit": catalog["clembench_commit"],
         "games": [game["game"] for game in catalog["games"]],
@@ -236,7 +247,19 @@ def _finish(
 
 def summary(run: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     """What `pairgen rollout --json` prints."""
-    keys = ("episodes", "played", "outcomes", "model_moves", "average_played", "average_quality", "clemscore", "faults")
+    keys = (
+        "model",
+        "learner",
+        "partner",
+        "episodes",
+        "played",
+        "outcomes",
+        "model_moves",
+        "average_played",
+        "average_quality",
+        "clemscore",
+        "faults",
+    )
     return {"out": str(run), **{key: manifest[key] for key in keys}, "last_session": manifest["last_session"]}
 
 
@@ -246,6 +269,11 @@ def lines(run: Path, manifest: dict[str, Any]) -> list[str]:
     for fault in manifest["faults"]:
         fix = f" → {fault['fix']}" if fault["fix"] else ""
         text.append(f"{fault['game']}: {fault['episodes']} episodes, {fault['kind']}: {fault['message']}{fix}")
+    if manifest["partner"]:
+        seats = ", ".join(f"{n} episodes as {name}" for name, n in manifest["learner_seats"].items())
+        text.append(
+            f"learner {manifest['learner']}, partner {manifest['partner']}; with the partner: {seats or 'none'}"
+        )
     last = manifest["last_session"]
     if last["episodes"]:
         text.append(
@@ -254,5 +282,5 @@ def lines(run: Path, manifest: dict[str, Any]) -> list[str]:
             f"{last['completion_tokens'] / max(last['seconds'], 1e-9):.0f} output tokens/s)"
         )
     text.append(f"run: {run}")
-    text.append(f"next: pairgen corrupt {run} --strategy verbose --out PAIRS")
+    text.append(f"next: pairgen corrupt {shlex.quote(str(run))} --strategy verbose --out PAIRS")
     return text

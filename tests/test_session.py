@@ -12,7 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from pairgen.cli import main
+from pairgen.errors import UsageProblem
 from pairgen.store import Journal, read_episodes, read_journal
+from pipelines.rollout_config import RolloutConfig
+from pipelines.session import roll_out
 
 SCRIPT = {
     "replies": [
@@ -192,6 +195,12 @@ def test_what_cannot_work_is_said_in_one_sentence_and_leaves_nothing(arguments, 
     assert code in (1, 2)
     assert sentence in said
     assert "Traceback" not in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_samples_need_a_temperature(tmp_path):
+    with pytest.raises(UsageProblem, match="--samples 2 at temperature 0.*add --temperature 0.7"):
+        roll_out(tmp_path / "run", RolloutConfig(model="m", samples=2))
     assert not (tmp_path / "run").exists()
 
 
