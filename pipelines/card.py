@@ -111,7 +111,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _trainable(m: Manifest) -> str:
-    models = {r.model for r in m.runs}
+    """The one model on the Hub that all moves come from as it is there; with an adapter on it, it is another."""
+    models = {r.model if not r.lora else "" for r in m.runs}
     return next((name for name in models if "/" in name and len(models) == 1), "MODEL")
 
 

@@ -217,7 +217,8 @@ def test_an_occupied_folder_is_refused_and_kept(script, tmp_path):
 
 def test_a_relative_folder_is_where_it_says(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert rollout(script(), "my run", "--limit", 1)[0] == 0
+    code, _, said = rollout(script(), "my run", "--limit", 1)
+    assert (code, "next: pairgen corrupt 'my run' --strategy" in said) == (0, True)
     assert len(list((tmp_path / "my run" / "clem").rglob("scores.json"))) == 3
 
 
