@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from pairgen import store
-from pairgen.clem.client import DEMO_GAMES, HASH_SEED, GameServer
+from pairgen.clem.client import HASH_SEED, GameServer
 from pairgen.console import progress, say
 from pairgen.engines import Engine, Sampling
 from pairgen.errors import PairgenError, UsageProblem
-from pairgen.records import Episode, EpisodeKey, Fault, InstanceKey, to_dict
-from pipelines import eval_split, runs, scoring
-from pipelines.decontaminate import Net
+from pairgen.records import Episode, EpisodeKey, Fault
+from pipelines import runs, scoring
 from pipelines.faults import grouped_faults
+from pipelines.instances import choose_instances, find_games
 from pipelines.plan import Work, make_plan
 from pipelines.rollout import Setting, Tally, play_all
-from pipelines.rollout_config import RolloutConfig, repeats, resumed
+from pipelines.rollout_config import RolloutConfig, check_partner, repeats, resumed
 from pipelines.speakers import Labels, labels_of, make_speakers, notice_adapter
 
 RESULTS = "clem"
@@ -44,6 +44,8 @@ def roll_out(
     if not (math.isfinite(config.temperature) and math.isfinite(config.top_p)):
         raise UsageProblem("--temperature and --top-p take finite numbers, such as --temperature 0.7 --top-p 0.95.")
     store.check_folder(run, resume=resume, overwrite=overwrite)
+    if not (resume and (run / store.CONFIG).exists()):
+        _check(config)
     made = not run.exists()
     try:
         with store.lock_folder(run):
@@ -55,13 +57,6 @@ def roll_out(
                         f"{run} was not played by pairgen rollout, so it cannot be resumed: use another --out."
                     )
                 config = resumed(saved["config"], config, given)
-            elif not config.model and not config.base_url:
-                raise UsageProblem("--model is missing: give a checkpoint folder or a Hub id.")
-            elif repeats(config.samples, config.temperature):
-                raise UsageProblem(
-                    f"--samples {config.samples} at temperature 0 would play every episode alike: add "
-                    "--temperature 0.7, or leave --samples at 1."
-                )
             return asyncio.run(_session(run, config))
     except BaseException as error:
         if made and not (run / store.JOURNAL).exists():
@@ -69,6 +64,18 @@ def roll_out(
         if isinstance(error, asyncio.CancelledError):  # SIGTERM
             raise KeyboardInterrupt from None
         raise
+
+
+def _check(config: RolloutConfig) -> None:
+    """Raise UsageProblem for a new run that cannot be meant, before an old one is overwritten by it."""
+    if not config.model and not config.base_url:
+        raise UsageProblem("--model is missing: give a checkpoint folder or a Hub id.")
+    check_partner(config.partner)
+    if repeats(config.samples, config.temperature):
+        raise UsageProblem(
+            f"--samples {config.samples} at temperature 0 would play every episode alike: add --temperature 0.7, "
+            "or leave --samples at 1."
+        )
 
 
 async def _session(run: Path, config: RolloutConfig) -> dict[str, Any]:
@@ -79,9 +86,9 @@ async def _session(run: Path, config: RolloutConfig) -> dict[str, Any]:
 
 async def _session_to_its_end(run: Path, config: RolloutConfig, engine: Engine) -> dict[str, Any]:
     async with GameServer(run / "logs") as server:
-        catalog = await _catalog(server, config)
+        catalog = await find_games(server, config)
         labels = labels_of(config)
-        left_out = _choose_instances(catalog["games"], config)
+        left_out = choose_instances(catalog["games"], config)
         plan = make_plan(
             catalog["games"], limit=config.limit, samples=config.samples, seed=config.seed, label=labels.learner,
             partner=labels.partner, learner=config.learner,
@@ -105,56 +112,6 @@ async def _session_to_its_end(run: Path, config: RolloutConfig, engine: Engine) 
 
 def _say_restart(why: str) -> None:
     say(f"the engine died ({why}); starting it again, its open episodes are played from their start")
-
-
-async def _catalog(server: GameServer, config: RolloutConfig) -> dict[str, Any]:
-    worker = await server.worker()
-    try:
-        answer = await worker.ask(
-            "", op="catalog", clembench=config.clembench and str(Path(config.clembench).resolve()),
-            cwd=str(Path.cwd()), selectors=list(config.games),
-        )  # fmt: skip
-    finally:
-        await worker.close()
-    if "problem" in answer:
-        raise UsageProblem(answer["problem"])
-    for game in answer["games"]:
-        if game["problem"]:
-            say(f"{game['game']} is left out: its instances cannot be read ({game['problem']})")
-    return answer
-
-
-def _choose_instances(games: Sequence[dict[str, Any]], config: RolloutConfig) -> dict[str, Any]:
-    """Take evaluation instances out of the games' lists, or all others with `only_eval`; says what was done.
-
-    Where nothing is said, the playpen split is asked for, and without it everything is played: corrupt takes out what
-    must not be trained on. Raises PairgenError when the split is needed and cannot be read.
-    """
-    asked = bool(config.eval_keys or config.eval_split or config.eval_results)
-    built_in = all(str(DEMO_GAMES) in str(game["spec"]["game_path"]) for game in games)
-    if (config.exclude_eval is False and not config.only_eval) or (built_in and not asked and not config.only_eval):
-        return {"sources": [], "left_out": 0}
-    try:
-        split = eval_split.read_eval_split(
-            keys=[Path(p) for p in config.eval_keys], split=config.eval_split,
-            results=[Path(p) for p in config.eval_results], none=False,
-        )  # fmt: skip
-    except PairgenError as error:
-        if asked or config.only_eval or config.exclude_eval:
-            raise
-        say(f"evaluation instances are played too, and left to corrupt to take out ({str(error).split(':')[0]})")
-        return {"sources": [], "left_out": 0}
-    net, left_out = Net(split), 0
-    for game in games:
-        kept = [
-            row for row in game["instances"]
-            if bool(net.catch(InstanceKey(game["game"], row[0], row[1]), row[2])) is config.only_eval
-        ]  # fmt: skip
-        left_out += len(game["instances"]) - len(kept)
-        game["instances"] = kept
-    what = "that are no evaluation instances" if config.only_eval else "of the evaluation split"
-    say(f"{left_out} instances {what} are left out")
-    return {"sources": [to_dict(source) for source in split.sources], "left_out": left_out}
 
 
 def _owed(run: Path, plan: Sequence[Work], games: Sequence[dict[str, Any]]) -> list[Work]:

@@ -14,7 +14,7 @@ from pairgen.console import say
 from pairgen.engines import Completion, Engine, EngineOptions, Request
 from pairgen.engines.select import make_engine, resolve
 from pipelines.plan import label_of
-from pipelines.rollout_config import RolloutConfig, check_partner, partner_of
+from pipelines.rollout_config import RolloutConfig, partner_of
 from pipelines.supervise import Supervised
 
 LEAST_SHARE = 0.25
@@ -82,9 +82,7 @@ def speakers_options(config: RolloutConfig) -> tuple[EngineOptions, EngineOption
     """The learner's engine, and the partner's where the learner's cannot speak for it as well.
 
     One engine serves both where they are the same model; with an adapter on the learner only vLLM can leave it out.
-    Raises UsageProblem for a partner that cannot be meant.
     """
-    check_partner(config.partner)
     learner = engine_options(config)
     partner = partner_of(config.partner)
     if not partner.model:

@@ -198,10 +198,19 @@ def test_what_cannot_work_is_said_in_one_sentence_and_leaves_nothing(arguments, 
     assert not (tmp_path / "run").exists()
 
 
-def test_samples_need_a_temperature(tmp_path):
-    with pytest.raises(UsageProblem, match="--samples 2 at temperature 0.*add --temperature 0.7"):
-        roll_out(tmp_path / "run", RolloutConfig(model="m", samples=2))
-    assert not (tmp_path / "run").exists()
+@pytest.mark.parametrize(
+    ("config", "fix"),
+    [
+        (RolloutConfig(model="m", samples=2), "--samples 2 at temperature 0.*add --temperature 0.7"),
+        (RolloutConfig(model="m", partner="@http://h/v1"), "names no model"),
+        (RolloutConfig(model=""), "--model is missing"),
+    ],
+)
+def test_a_run_that_cannot_be_meant_replaces_none(config, fix, tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(UsageProblem, match=fix):
+        roll_out(tmp_path, config, overwrite=True)
+    assert (tmp_path / "run.json").exists()
 
 
 def test_an_occupied_folder_is_refused_and_kept(script, tmp_path):

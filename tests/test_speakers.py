@@ -7,10 +7,10 @@ import pytest
 
 from pairgen.engines import Request, Sampling
 from pairgen.engines.scripted import ScriptedEngine
-from pairgen.errors import EngineError, UsageProblem
+from pairgen.errors import EngineError
 from pairgen.records import Message
 from pipelines.rollout_config import RolloutConfig
-from pipelines.speakers import LEAST_SHARE, Speakers, labels_of, make_speakers, notice_adapter, speakers_options
+from pipelines.speakers import LEAST_SHARE, Speakers, labels_of, notice_adapter, speakers_options
 
 
 def config(**fields):
@@ -70,11 +70,6 @@ def test_a_partner_at_a_server_is_asked_there_and_leaves_the_device_alone():
 def test_a_partner_at_the_learners_servers_is_another_model_there():
     learner, partner = speakers_options(config(engine="auto", base_url=("http://h/v1",), partner="other"))
     assert (learner.model, partner.model, partner.base_urls) == ("org/Small", "other", learner.base_urls)
-
-
-def test_half_a_partner_is_wrong_usage():
-    with pytest.raises(UsageProblem, match="names no model"):
-        make_speakers(config(partner="@http://h/v1"), lambda _: None)
 
 
 class Loud(ScriptedEngine):
