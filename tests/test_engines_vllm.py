@@ -145,8 +145,14 @@ def test_a_request_that_vllm_refuses_fails_alone(engine, runner):
     assert caught.value.kind == "request_failed"
 
 
+def test_engines_on_one_gpu_share_its_memory(smollm2):
+    assert engine_for(smollm2, memory_share=0.5)._defaults(False, None)["gpu_memory_utilization"] == 0.45
+    assert "gpu_memory_utilization" not in engine_for(smollm2)._defaults(False, None)
+    assert "gpu_memory_utilization" not in engine_for(smollm2, memory_share=0.5)._defaults(True, None)
+
+
 def test_one_engine_speaks_with_its_adapter_and_without(smollm2, smollm2_adapter, engine, runner):
-    """What it says without is what an engine says that has none."""
+    """Side by side in one batch; what it says without is what an engine says that has none."""
     tuned = engine_for(smollm2, lora=str(smollm2_adapter), max_tokens=300)
     requests = [ask(SHOTS + row, max_tokens=12) for row in ("first, second, third", "2, 4, 6")]
     bare = [dataclasses.replace(request, bare=True) for request in requests]

@@ -148,7 +148,9 @@ class VllmEngine:
             if options.memory_share < 1:
                 chosen["gpu_memory_utilization"] = round(GPU_MEMORY * options.memory_share, 3)
         if self._adapter:
-            chosen.update(enable_lora=True, max_lora_rank=rank_for_vllm(self._adapter, _lora_ranks()), max_loras=1)
+            # on a CPU vLLM reads "no adapter" as the last slot: a second one that stays empty keeps bare requests bare
+            chosen.update(enable_lora=True, max_lora_rank=rank_for_vllm(self._adapter, _lora_ranks()))
+            chosen["max_loras"] = 2 if on_cpu else 1
         return {k: v for k, v in chosen.items() if v is not None}
 
     async def _run(self, ids: list[int], request: Request, end_ids: tuple[int, ...]) -> Any:
