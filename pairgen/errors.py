@@ -21,6 +21,10 @@ class EngineError(PairgenError):
     """The engine as a whole cannot serve: the run stops."""
 
 
+class EngineRefused(EngineError):
+    """The engine answers and says no (to the key, to the model's name): starting it again would change nothing."""
+
+
 class EngineRestarted(Exception):
     """The engine died and was started again: what was open at it must be played from its start."""
 

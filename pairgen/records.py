@@ -1,6 +1,7 @@
 """Every record that pairgen writes, declared once: the journal, the tables and the Hub features derive from here.
 
-Knows nothing of files, games or engines. A change of a field is a change of `SCHEMA_VERSION`.
+Knows nothing of files, games or engines. A change of a field is a change of `SCHEMA_VERSION`; a field with a default
+can be missing from what an older version in `READABLE` wrote.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     import datasets
     import polars as pl
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE = frozenset({1, 2})
+"""Version 1 did not know of partners: all of its model players are the learner's."""
 
 Outcome = Literal["success", "lose", "aborted", "error", "unscored"]
 OUTCOMES: tuple[Outcome, ...] = typing.get_args(Outcome)
@@ -59,11 +62,15 @@ Messages = tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Who sits at the table. `model` is "programmatic" for players that the game scripts itself."""
+    """Who sits at the table. `model` is "programmatic" for players that the game scripts itself.
+
+    `learner` is False where a partner speaks for the player: what it says never becomes data.
+    """
 
     name: str
     role: str
     model: str
+    learner: bool = True
 
     @property
     def programmatic(self) -> bool:
@@ -130,6 +137,11 @@ class Episode:
         return EpisodeKey(self.game, self.experiment, self.task_id, self.sample)
 
     @property
+    def partners(self) -> frozenset[str]:
+        """The names of the players that a partner speaks for."""
+        return frozenset(p.name for p in self.players if not p.learner)
+
+    @property
     def episode_id(self) -> str:
         """Content hash of who played what and what was said; equal for equal play."""
         said = [(m.index, m.player, m.model, m.reply) for m in self.moves]
@@ -179,6 +191,7 @@ class MoveRow:
     completion_tokens: int
     cached_tokens: int
     violation: str
+    learner: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +303,8 @@ def _names(cls: type[Any]) -> tuple[str, ...]:
 def from_dict(cls: type[Any], data: Any) -> Any:
     """The record of type `cls` from `to_dict`'s form or from a table row.
 
-    Raises KeyError for a missing field and TypeError for a value of another kind; unknown fields are ignored, so that
-    a newer file of the same schema version can be read.
+    Raises KeyError for a missing field without a default and TypeError for a value of another kind; unknown fields are
+    ignored, so that a newer file of the same schema version can be read.
     """
     hint: Any = cls
     return _builder(hint)(data)
@@ -312,12 +325,18 @@ def _builder(hint: Any) -> Callable[[Any], Any]:
 
 
 def _record_builder(cls: Any) -> Callable[[Any], Any]:
-    fields = tuple((name, _builder(hint)) for name, hint in fields_of(cls))
+    defaults = {f.name: f.default for f in dataclasses.fields(cls) if f.default is not dataclasses.MISSING}
+    fields = tuple((name, _builder(hint), name in defaults) for name, hint in fields_of(cls))
 
     def build(value: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"{cls.__name__} needs an object, not {type(value).__name__}")
-        return cls(*[field(value[name]) for name, field in fields])
+        return cls(
+            *[
+                defaults[name] if optional and name not in value else field(value[name])
+                for name, field, optional in fields
+            ]
+        )
 
     return build
 
@@ -402,12 +421,12 @@ def hub_features(cls: type[Any]) -> datasets.Features:
 
 def move_rows(episode: Episode) -> Iterator[MoveRow]:
     """One table row a move of the episode."""
-    eid = episode.episode_id
+    eid, partners = episode.episode_id, episode.partners
     for m in episode.moves:
         yield MoveRow(
             move_id(eid, m.index), eid, episode.game, episode.experiment, episode.task_id, episode.sample,
             episode.outcome, m.index, m.player, m.role, m.model, m.prompt, m.reply, m.raw_reply, m.finish_reason,
-            m.prompt_tokens, m.completion_tokens, m.cached_tokens, m.violation,
+            m.prompt_tokens, m.completion_tokens, m.cached_tokens, m.violation, m.player not in partners,
         )  # fmt: skip
 
 

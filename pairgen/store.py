@@ -18,6 +18,7 @@ from typing import IO, Any, TypeVar
 
 from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import (
+    READABLE,
     SCHEMA_VERSION,
     Episode,
     EpisodeKey,
@@ -174,19 +175,26 @@ def _journal_lines(run: Path) -> Iterator[tuple[int, Episode]]:
             try:
                 data = json.loads(line.decode("utf-8", "surrogatepass"))
                 version = data["schema"]
-                episode = _unpack(data) if version == SCHEMA_VERSION else None
+                episode = _unpack(data) if version in READABLE else None
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise PairgenError(
-                    f"{path} line {number} cannot be read ({type(error).__name__}: {error}): "
-                    "remove that line and run again with --resume."
+                    f"{path} line {number} cannot be read ({type(error).__name__}: {error}): {_mend(run)}."
                 ) from None
             if episode is None:
                 raise PairgenError(
-                    f"{path} has schema version {version}, this pairgen reads {SCHEMA_VERSION}: "
+                    f"{path} has schema version {version}, this pairgen reads {SCHEMA_VERSION} and older: "
                     "use the pairgen that wrote it, or play again."
                 )
             yield place, episode
             place += len(line)
+
+
+def _mend(run: Path) -> str:
+    """What brings back an episode whose line is damaged: it is played, or imported, again."""
+    saved = read_json(run / CONFIG) if (run / CONFIG).exists() else {}
+    if saved.get("command") == "import":
+        return "import the results again with --overwrite"
+    return "remove that line, and play that episode again with pairgen rollout --resume"
 
 
 def read_episodes(run: Path) -> list[Episode]:

@@ -111,7 +111,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _trainable(m: Manifest) -> str:
-    models = {r.model for r in m.runs}
+    """The one model on the Hub that all moves come from as it is there; with an adapter on it, it is another."""
+    models = {r.model if not r.lora else "" for r in m.runs}
     return next((name for name in models if "/" in name and len(models) == 1), "MODEL")
 
 
@@ -128,7 +129,10 @@ def _runs(m: Manifest) -> str:
     for r in m.runs:
         facts = [f"{r.episodes:,} episodes"]
         if r.model:
-            facts.append(f"model {r.model}" + (f" at revision {r.revision}" if r.revision else ""))
+            adapter = f" with the adapter {r.lora}" if r.lora else ""
+            facts.append(f"model {r.model}" + (f" at revision {r.revision}" if r.revision else "") + adapter)
+        if r.partner:
+            facts.append(f"partner {r.partner}, which spoke for the other players and of which no reply is used")
         if r.temperature >= 0:
             facts.append(f"temperature {r.temperature:g}, top-p {r.top_p:g}, at most {r.max_tokens} new tokens")
         lines.append(f"- run `{r.name}` ({r.command or 'unknown'}): {'; '.join(facts)}.")

@@ -16,7 +16,7 @@ from pairgen.clem.client import GameServer, WorkerDied
 from pairgen.engines import EngineOptions, Request, Sampling
 from pairgen.errors import PairgenError
 from pairgen.records import Message
-from pipelines.session import fix_for
+from pipelines.faults import fix_for
 
 READY, NOTE, MISSING = "ready", "note", "missing"
 LOW_DISK_GB, LOW_MEMORY_GB = 5, 4

@@ -46,6 +46,7 @@ REASONS: dict[str, Reason] = {
     ),
     "repeated_episode": Reason("the same episode came in twice", "give each run once"),
     "programmatic": Reason("the game scripts this player itself", "take games in which a model speaks"),
+    "partner": Reason("a partner model spoke, not the learner", "play games in which the learner speaks"),
     "pseudo": Reason("the game put this reply into the model's mouth", "take games in which a model speaks"),
     "violation": Reason("the game master did not accept the move", PLAY_MORE),
     "unfinished": Reason("the model was cut off", "raise --max-tokens of the rollout"),

@@ -89,7 +89,7 @@ def harvest(
 
 
 def find_peers(episodes: Iterable[Episode], seed: int, is_evaluation: IsEvaluation = lambda _: False) -> Peers:
-    """The distinct accepted replies of each (game, role), sorted, at most 500, from all episodes without an error.
+    """The learner's distinct accepted replies of each (game, role), sorted, at most 500, not from episodes in error.
 
     Replies to evaluation instances are shown only where a role has no others: its moves are then all evaluation moves,
     which decontamination takes out, so that no pair that is kept can borrow from them.
@@ -101,14 +101,13 @@ def find_peers(episodes: Iterable[Episode], seed: int, is_evaluation: IsEvaluati
             continue
         pool = evaluation if is_evaluation(episode) else clean
         for move in episode.moves:
-            said = move.model != "programmatic" and move.finish_reason != PSEUDO
-            if said and not move.violation and move.reply.strip() and _is_text(move.reply):
+            if _by_learner(episode, move) and not move.violation and move.reply.strip() and _is_text(move.reply):
                 pool[episode.game, move.role].add(move.reply)
     return {key: _bounded(clean.get(key) or evaluation[key], seed) for key in sorted({*clean, *evaluation})}
 
 
 def find_rivals(episodes: Iterable[Episode]) -> Rivals:
-    """What models said in lost and aborted episodes, by `place_of` the move: what a won move can be set against.
+    """What the learner said in lost and aborted episodes, by `place_of` the move: what a won move can be set against.
 
     Of an aborted episode only the last move counts: the game master accepted those before it.
     """
@@ -117,8 +116,7 @@ def find_rivals(episodes: Iterable[Episode]) -> Rivals:
         if episode.outcome not in ("lose", "aborted"):
             continue
         for move in episode.moves[-1:] if episode.outcome == "aborted" else episode.moves:
-            said = move.model != "programmatic" and move.finish_reason != PSEUDO
-            if said and move.reply.strip() and _is_text(move.reply):
+            if _by_learner(episode, move) and move.reply.strip() and _is_text(move.reply):
                 rivals[place_of(episode.game, move)].add(Rival(move.reply, episode.outcome))
     return {place: tuple(sorted(found)) for place, found in rivals.items()}
 
@@ -126,6 +124,11 @@ def find_rivals(episodes: Iterable[Episode]) -> Rivals:
 def place_of(game: str, move: Move) -> str:
     """Names the state that a model is asked in: equal for equal game, role, model and prompt."""
     return content_id("place", game, move.role, move.model, move.prompt)
+
+
+def _by_learner(episode: Episode, move: Move) -> bool:
+    """Whether the model that is to be trained said this itself."""
+    return move.model != "programmatic" and move.finish_reason != PSEUDO and move.player not in episode.partners
 
 
 def _bounded(replies: set[str], seed: int) -> tuple[str, ...]:
@@ -138,6 +141,8 @@ def _fault(episode: Episode, move: Move) -> tuple[str, str]:
     """Why a move is not worth teaching, as (reason, detail); empty when it is."""
     if move.model == "programmatic":
         return "programmatic", ""
+    if move.player in episode.partners:
+        return "partner", ""
     if move.finish_reason == PSEUDO:
         return "pseudo", ""
     if episode.outcome != "success":

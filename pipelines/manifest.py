@@ -31,7 +31,10 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class RunUsed:
-    """A run that the moves come from; empty or -1 where the run does not say."""
+    """A run that the moves come from; empty or -1 where the run does not say.
+
+    `lora` is the adapter that the model had, `partner` the model that spoke for the other players.
+    """
 
     name: str
     command: str
@@ -41,6 +44,8 @@ class RunUsed:
     top_p: float
     max_tokens: int
     episodes: int
+    lora: str = ""
+    partner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

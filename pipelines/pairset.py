@@ -18,6 +18,7 @@ from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import Drop, Episode, Pair, TrainRow, from_dict, hub_features, to_dict
 from pipelines import card
 from pipelines.manifest import Manifest, RunUsed, Versions
+from pipelines.rollout_config import partner_of
 
 DROPPED, CARD = "dropped.parquet", "README.md"
 OWN = frozenset({DROPPED, CARD, "default", "full", store.MANIFEST, store.LOCK})
@@ -157,16 +158,21 @@ def describe_run(run: Path, episodes: int) -> RunUsed:
     path = run / store.CONFIG
     saved = store.read_json(path) if path.exists() else {}
     config = saved.get("config") or {}
-    model = str(config.get("model") or "")
-    if model.startswith(("/", ".", "~")) or Path(model).exists():
-        model = Path(model).name
+    model, lora = _named(config.get("model")), _named(config.get("lora"))
+    partner = _named(partner_of(str(config.get("partner") or "")).model)
     temperature, top_p, max_tokens = (
         -1 if config.get(name) is None else config[name] for name in ("temperature", "top_p", "max_tokens")
     )
     return RunUsed(
         run.resolve().name, str(saved.get("command") or ""), model, str(config.get("revision") or ""),
-        float(temperature), float(top_p), int(max_tokens), episodes,
+        float(temperature), float(top_p), int(max_tokens), episodes, lora, partner,
     )  # fmt: skip
+
+
+def _named(model: object) -> str:
+    """A model or adapter without the place that it has on this machine."""
+    name = str(model or "")
+    return Path(name).name if name.startswith(("/", ".", "~")) or (name and Path(name).exists()) else name
 
 
 def versions(episodes: Iterable[Episode]) -> Versions:

@@ -11,11 +11,17 @@ from pairgen.records import EpisodeKey, content_id
 
 
 class Work(NamedTuple):
-    """One episode to play, with its own seed and the folder (below `clem/`) of its clemcore results."""
+    """One episode to play, with its own seed and the folder (below `clem/`) of its clemcore results.
+
+    With a partner, `learner` is the number (from 0) of the model player that is the learner's, and `duo` the folder
+    where both sit at the table; where the game has only one model player it is the learner, and the folder is `folder`.
+    """
 
     key: EpisodeKey
     seed: int
     folder: str
+    learner: int = 0
+    duo: str = ""
 
     @property
     def id(self) -> str:
@@ -28,24 +34,56 @@ def label_of(model: str) -> str:
     return re.sub(r"-{2,}", "-", re.sub(r"[^A-Za-z0-9._-]", "_", last[0]))
 
 
-def make_plan(games: Sequence[dict[str, Any]], *, limit: int, samples: int, seed: int, label: str) -> list[Work]:
-    """Every episode of every game; `limit` instances a game (0: all), taken from its experiments in turn."""
+SIDES = {"first": 0, "second": 1, "alternate": None}
+"""Which model player is the learner's, by number; None: each in turn."""
+
+
+def make_plan(
+    games: Sequence[dict[str, Any]],
+    *,
+    limit: int,
+    samples: int,
+    seed: int,
+    label: str,
+    partner: str = "",
+    learner: str = "alternate",
+) -> list[Work]:
+    """Every episode of every game; `limit` instances a game (0: all), taken from its experiments in turn.
+
+    With a `partner`, `learner` (first, second or alternate) says which model player is the learner's.
+    """
     plan = []
     for game in games:
-        for experiment, task_id, _ in _limited(game["instances"], limit):
+        players = int(game["spec"]["players"]) if partner else 1
+        for turn, (experiment, task_id, _) in _limited(game["instances"], limit):
             for sample in range(samples):
                 key = EpisodeKey(game["game"], experiment, task_id, sample)
-                folder = label if samples == 1 or sample == 0 else f"{label}.sample{sample}"
-                plan.append(Work(key, int(content_id("seed", seed, key), 16) % 2**31, folder))
+                work = Work(key, int(content_id("seed", seed, key), 16) % 2**31, _sampled(label, sample))
+                plan.append(work if players == 1 else _seated(work, players, turn, label, partner, SIDES[learner]))
     return plan
 
 
-def _limited(instances: Sequence[Any], limit: int) -> Iterable[Any]:
+def _seated(work: Work, players: int, turn: int, label: str, partner: str, side: int | None) -> Work:
+    """The learner on its side. Samples that change sides are one play from each, in the folder of that side."""
+    sample = work.key.sample
+    at = (turn + sample) % players if side is None else side % players
+    names = [label if player == at else partner for player in range(players)]
+    play = sample // players if side is None else sample
+    return work._replace(learner=at, duo=_sampled("--".join(names), play))
+
+
+def _sampled(folder: str, sample: int) -> str:
+    return f"{folder}.sample{sample}" if sample else folder
+
+
+def _limited(instances: Sequence[Any], limit: int) -> Sequence[tuple[int, Any]]:
+    """The instances, each with its turn: its number within its experiment, experiments being out of step."""
     by_experiment: dict[str, list[Any]] = defaultdict(list)
     for instance in instances:
         by_experiment[instance[0]].append(instance)
     longest = max(map(len, by_experiment.values()), default=0)
-    in_turn = [rows[i] for i in range(longest) for rows in by_experiment.values() if i < len(rows)]
+    experiments = list(enumerate(by_experiment.values()))
+    in_turn = [(i + n, rows[i]) for i in range(longest) for n, rows in experiments if i < len(rows)]
     return in_turn[:limit] if limit else in_turn
 
 

@@ -45,11 +45,15 @@ class Tally:
 
 
 class Setting(NamedTuple):
-    """What all episodes of a rollout share. `results` is where clemcore's own layout is written."""
+    """What all episodes of a rollout share. `results` is where clemcore's own layout is written.
+
+    `label` names the learner, `partner` the model that the other players are left to ("": the learner speaks for all).
+    """
 
     label: str
     sampling: Sampling
     results: Path
+    partner: str = ""
 
 
 async def play_all(
@@ -158,8 +162,8 @@ class Workers:
         worker = await self._server.worker()
         sampling = {"temperature": self._setting.sampling.temperature, "max_tokens": self._setting.sampling.max_tokens}
         answer = await worker.ask(
-            "", op="load", spec=self._specs[game], label=self._setting.label, sampling=sampling,
-            results=str(self._setting.results),
+            "", op="load", spec=self._specs[game], label=self._setting.label, partner=self._setting.partner,
+            sampling=sampling, results=str(self._setting.results),
         )  # fmt: skip
         if "problem" in answer:
             await worker.close()
@@ -209,11 +213,14 @@ async def _dialogue(
         task_id=work.key.task_id,
         seed=work.seed,
         folder=work.folder,
+        duo=work.duo,
+        learner=work.learner,
     )
     while step["op"] == "ask":
         prompt = tuple(Message(m["role"], m["content"]) for m in step["messages"])
         try:
-            completion = await engine.generate(Request(prompt, _sampling(setting, work, len(moves)), work.id))
+            sampling = _sampling(setting, work, len(moves))
+            completion = await engine.generate(Request(prompt, sampling, work.id, bare=not step["learner"]))
         except RequestError as error:
             known = await worker.ask(work.id, op="drop")
             return {**known, "op": "fault", "kind": error.kind, "message": str(error)}
@@ -221,7 +228,7 @@ async def _dialogue(
             await worker.ask(work.id, op="drop")
             raise
         tally.count(completion)
-        move = _move(len(moves), step, prompt, completion, setting.label)
+        move = _move(len(moves), step, prompt, completion)
         step = await worker.ask(work.id, op="reply", text=move.reply, call=_call(move))
         moves.append(_judged(move, step.get("violation", "")))
     return step
@@ -233,12 +240,12 @@ def _sampling(setting: Setting, work: Work, move: int) -> Sampling:
     return replace(setting.sampling, seed=(work.seed + move) % 2**31)
 
 
-def _move(index: int, step: dict[str, Any], prompt: Messages, completion: Completion, model: str) -> Move:
+def _move(index: int, step: dict[str, Any], prompt: Messages, completion: Completion) -> Move:
     return Move(
         index=index,
         player=step["player"],
         role=step["role"],
-        model=model,
+        model=step["model"],
         prompt=prompt,
         reply=shown(completion.text),
         raw_reply=completion.text,
@@ -274,7 +281,7 @@ def _episode(work: Work, end: dict[str, Any], moves: list[Move], clemcore_versio
         seed=work.seed,
         outcome="error" if fault else end["outcome"],
         main_score=None if fault else end["main_score"],
-        players=tuple(Player(p["name"], p["role"], p["model"]) for p in end.get("players", [])),
+        players=tuple(Player(p["name"], p["role"], p["model"], p["learner"]) for p in end.get("players", [])),
         moves=tuple(moves),
         fault=fault,
         instance_hash=end.get("instance_hash", ""),

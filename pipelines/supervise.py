@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable
 
 from pairgen.engines import Completion, Engine, Request
-from pairgen.errors import EngineError, EngineRestarted
+from pairgen.errors import EngineError, EngineRefused, EngineRestarted
 
 
 class Supervised:
     """Wraps an engine: whoever was waiting when it died gets EngineRestarted once it serves again.
 
-    After `restarts` deaths, and where it cannot be started again, the engine's own EngineError is raised.
+    After `restarts` deaths, where it cannot be started again, and at once where it refuses to serve, the engine's own
+    EngineError is raised.
     """
 
     def __init__(self, engine: Engine, restarts: int, on_restart: Callable[[str], None]):
@@ -35,6 +36,8 @@ class Supervised:
         life = self._life
         try:
             return await self._engine.generate(request)
+        except EngineRefused:
+            raise
         except EngineError as error:
             await self._revive(life, error)
             raise EngineRestarted from error

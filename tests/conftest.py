@@ -14,6 +14,24 @@ def smollm2():
 
 
 @pytest.fixture(scope="session")
+def smollm2_adapter(smollm2, tmp_path_factory):
+    """A LoRA adapter for it that was never trained: random, and large enough to change what the model says."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32)
+    tuned = get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "down_proj"]))
+    for name, weight in tuned.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.2)
+    folder = tmp_path_factory.mktemp("adapter") / "tuned"
+    tuned.save_pretrained(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """One game server for all tests: its start imports clemcore, which takes seconds."""
     from pairgen.clem.client import GameServer

@@ -76,6 +76,14 @@ def test_a_local_model_is_not_given_as_one_to_load():
     assert 'model="MODEL"' in render(manifest(run=dataclasses.replace(RUN, model="tiny")), "x")
 
 
+def test_partner_and_adapter_are_named_and_the_bare_model_is_not_given_to_train():
+    text = render(manifest(run=dataclasses.replace(RUN, lora="me/tuned", partner="big")), "x")
+    assert "model me/tiny at revision abc123 with the adapter me/tuned" in text
+    assert "partner big, which spoke for the other players" in text
+    assert 'model="MODEL"' in text
+    assert "partner" not in render(manifest(), "x")
+
+
 def test_moves_of_unknown_ending_are_a_limit_on_the_card():
     episodes = make_episodes(["taboo"], moves=[make_move(0, finish_reason="unknown"), make_move(1)])
     assert "10 of the harvested moves come from results that do not record" in render(manifest(episodes), "x")

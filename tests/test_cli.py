@@ -45,3 +45,21 @@ def test_an_option_can_come_from_the_environment(tmp_path):
     result = CliRunner().invoke(main, ["rollout", "--games", "x"], env={"PAIRGEN_ROLLOUT_SAMPLES": "none"})
     assert result.exit_code == 2
     assert "'none' is not a valid integer" in result.output
+
+
+def test_the_commands_that_the_demo_proposes_can_be_pasted():
+    import shlex
+    from pathlib import Path
+
+    from pairgen.commands.demo_ import _next
+
+    out = Path("it's my demo")
+    words = [
+        shlex.split(line) for line in _next(out / "run", out / "pairs", {"pairs": 1, "episodes": 2, "seconds": 3})[2:]
+    ]
+    code = words[0][words[0].index("-c") + 1]
+    compile(code, "demo", "exec")
+    assert repr(str(out / "pairs")) in code
+    assert words[1][2:5] == ["pairgen", "corrupt", str(out / "run")]
+    assert words[1][-1] == f"{out / 'pairs'}-looping"
+    assert words[2][3:] == ["pairgen", "push", str(out / "pairs"), "USER/NAME", "--dry-run"]

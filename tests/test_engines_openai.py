@@ -10,7 +10,7 @@ import pytest
 
 from pairgen.engines import EngineOptions, Request, Sampling, openai_
 from pairgen.engines.openai_ import OpenAIEngine
-from pairgen.errors import EngineError, RequestError, UsageProblem
+from pairgen.errors import EngineError, EngineRefused, RequestError, UsageProblem
 from pairgen.records import Message
 
 
@@ -254,9 +254,9 @@ def test_a_refused_key_and_an_unknown_model_stop_the_run(fakes, monkeypatch):
     fake.plan = [(401, error("no")), (404, error("The model `smal` does not exist."))]
     (refused,) = play(engine_for(fake, model="small"), ask())
     (unknown,) = play(engine_for(fake, model="smal"), ask())
-    assert isinstance(refused, EngineError)
+    assert isinstance(refused, EngineRefused)
     assert "OPENAI_API_KEY" in str(refused)
-    assert isinstance(unknown, EngineError)
+    assert isinstance(unknown, EngineRefused)
     assert "did you mean small" in str(unknown)
 
 

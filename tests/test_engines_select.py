@@ -151,3 +151,21 @@ def test_an_unknown_key_and_a_missing_value_are_wrong_usage():
 def test_words_of_the_chat_template_are_json_or_text():
     said = ["enable_thinking=false", "effort=low"]
     assert arguments.loose("--chat-template-kwargs", said) == {"enable_thinking": False, "effort": "low"}
+
+
+def test_words_of_the_chat_template_may_be_one_object():
+    said = ['{"enable_thinking": false, "effort": "low"}', "effort=high"]
+    assert arguments.loose("--chat-template-kwargs", said) == {"enable_thinking": False, "effort": "high"}
+    with pytest.raises(UsageProblem, match="no JSON object.*KEY=VALUE"):
+        arguments.loose("--chat-template-kwargs", ["{enable_thinking: false}"])
+
+
+def test_an_adapter_is_refused_where_it_cannot_be_put_on(without):
+    served = EngineOptions(name="openai", model="m", base_urls=("http://localhost:1/v1",), lora="adapter")
+    with pytest.raises(UsageProblem, match="--lora-modules.*--model"):
+        select.make_engine(served)
+    with pytest.raises(UsageProblem, match="leave it out"):
+        select.make_engine(EngineOptions(name="scripted", model="m.json", lora="adapter"))
+    without("peft")
+    with pytest.raises(EngineError, match="pip install peft"):
+        select.make_engine(EngineOptions(name="transformers", model="m", lora="adapter"))

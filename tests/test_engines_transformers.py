@@ -210,6 +210,62 @@ def test_batches_by_generate_say_the_same(smollm2, runner, reference):
     assert [r.token_ids for r in replies] == [reference(r.messages, 12 + i) for i, r in enumerate(requests)]
 
 
+def test_an_adapter_changes_what_is_said_and_its_partner_has_none(smollm2, smollm2_adapter, runner, reference):
+    """As the reference with the adapter beside the weights says it; the partner of the same base as the bare model."""
+    from pipelines.rollout_config import RolloutConfig
+    from pipelines.speakers import make_speakers
+
+    base, lora = str(smollm2), str(smollm2_adapter)
+    config = RolloutConfig(model=base, engine="transformers", partner=base, lora=lora, concurrency=8, dtype="float32")
+    requests = [ask(SHOTS + row, max_tokens=12) for row in ROWS[:3]]
+
+    async def play():
+        both = make_speakers(config, lambda _: None)
+        await both.start()
+        try:
+            return [await all_of(both, [dataclasses.replace(r, bare=bare) for r in requests]) for bare in (False, True)]
+        finally:
+            await both.close()
+
+    learner, partner = runner(play())
+    assert [r.token_ids for r in partner] == [reference(r.messages, 12) for r in requests]
+    assert [r.token_ids for r in learner] == tuned_replies(smollm2, smollm2_adapter, requests)
+    assert all(a.token_ids != b.token_ids for a, b in zip(learner, partner, strict=True))
+
+
+def tuned_replies(folder, adapter, requests):
+    """Greedy replies of peft's own model, unmerged."""
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    chat = load_chat(str(folder))
+    base = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    model = PeftModel.from_pretrained(base, str(adapter)).eval()
+    replies = []
+    for request in requests:
+        ids = torch.tensor([chat.encode(request.messages)])
+        most = request.sampling.max_tokens
+        out = model.generate(
+            input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=most, do_sample=False
+        )  # fmt: skip
+        replies.append(chat.without_end(out[0, ids.shape[1] :].tolist()))
+    return replies
+
+
+def test_an_adapter_for_another_model_is_one_sentence_with_a_fix(smollm2, smollm2_adapter, tmp_path, runner):
+    import json
+
+    other = tmp_path / "other"
+    shutil.copytree(smollm2_adapter, other)
+    path = other / "adapter_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "target_modules": ["query_key_value"]}))
+    with pytest.raises(EngineError, match=r"cannot be applied.*--model"):
+        runner(engine_for(smollm2, lora=str(other)).start())
+    with pytest.raises(EngineError, match="no adapter folder"):
+        runner(engine_for(smollm2, lora=str(tmp_path / "nothing")).start())
+
+
 def test_max_tokens_beyond_the_context_is_found_at_the_start(smollm2, runner):
     with pytest.raises(EngineError, match=r"9000.*8192"):
         runner(engine_for(smollm2, max_tokens=9_000).start())

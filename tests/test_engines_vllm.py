@@ -1,6 +1,7 @@
 """The vLLM engine with a real model, on whatever device vLLM was built for."""
 
 import asyncio
+import dataclasses
 import importlib.util
 import os
 import signal
@@ -142,6 +143,32 @@ def test_a_request_that_vllm_refuses_fails_alone(engine, runner):
     with pytest.raises(RequestError, match="top_p") as caught:
         runner(engine.generate(ask("Hi", top_p=7.0)))
     assert caught.value.kind == "request_failed"
+
+
+def test_engines_on_one_gpu_share_its_memory(smollm2):
+    assert engine_for(smollm2, memory_share=0.5)._defaults(False, None)["gpu_memory_utilization"] == 0.45
+    assert "gpu_memory_utilization" not in engine_for(smollm2)._defaults(False, None)
+    assert "gpu_memory_utilization" not in engine_for(smollm2, memory_share=0.5)._defaults(True, None)
+
+
+def test_one_engine_speaks_with_its_adapter_and_without(smollm2, smollm2_adapter, engine, runner):
+    """Side by side in one batch; what it says without is what an engine says that has none."""
+    tuned = engine_for(smollm2, lora=str(smollm2_adapter), max_tokens=300)
+    requests = [ask(SHOTS + row, max_tokens=12) for row in ("first, second, third", "2, 4, 6")]
+    bare = [dataclasses.replace(request, bare=True) for request in requests]
+
+    async def play():
+        await tuned.start()
+        try:
+            return await all_of(tuned, [*requests, *bare])
+        finally:
+            await tuned.close()
+
+    replies = runner(play())
+    assert tuned._defaults(True, None)["max_lora_rank"] == 8
+    expected = runner(all_of(engine, requests))
+    assert [r.text for r in replies[2:]] == [r.text for r in expected]
+    assert all(a.text != b.text for a, b in zip(replies[:2], expected, strict=True))
 
 
 @pytest.mark.parametrize(

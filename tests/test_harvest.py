@@ -8,7 +8,7 @@ import pytest
 from factories import make_episode, make_episodes, make_move
 
 from pairgen.records import Message
-from pipelines.harvest import PEERS_PER_ROLE, Caps, find_peers, harvest
+from pipelines.harvest import PEERS_PER_ROLE, Caps, find_peers, find_rivals, harvest
 
 ALL = Caps(0, 0, 0)
 
@@ -141,3 +141,14 @@ def test_the_prompt_is_kept_as_it_was_sent():
     prompt = (Message("system", "s"), Message("user", "a"), Message("user", "b"))
     episode = make_episode(moves=[dataclasses.replace(make_move(0), prompt=prompt)])
     assert harvest([episode], ALL, 42).kept[0].move.prompt == prompt
+
+
+def test_a_partners_moves_are_left_out_whatever_they_are():
+    seats = tuple(dataclasses.replace(p, learner=i == 0) for i, p in enumerate(make_episode().players))
+    won, lost = make_episode(players=seats), make_episode(2, players=seats, outcome="lose")
+    assert reasons(harvest([won], ALL, 42)) == {"partner": 3}
+    assert reasons(harvest([lost], ALL, 42)) == {"partner": 3, "outcome_lose": 3}
+    peers = find_peers([won], 42)
+    assert set(peers) == {("taboo", "Giver")}
+    assert len(find_rivals([lost])) == 3
+    assert find_rivals([dataclasses.replace(lost, outcome="aborted")]) == {}

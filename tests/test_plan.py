@@ -46,3 +46,39 @@ def test_games_take_turns_until_their_length_is_known_then_long_ones_go_first():
     assert [queue.next().key.game for _ in range(6)] == ["long"] * 3 + ["short"] * 3
     assert queue.next() is None
     assert len(queue) == 0
+
+
+def two(**experiments):
+    return {**game("g", **experiments), "spec": {"players": 2}}
+
+
+def duo_plan(games, **options):
+    return make_plan(games, **{"limit": 0, "samples": 1, "seed": 1, "label": "m", "partner": "p", **options})
+
+
+def test_the_learner_changes_sides_over_samples_instances_and_experiments():
+    plan = duo_plan([two(easy=2, hard=2)], samples=2)
+    sides = {(w.key.experiment, w.key.task_id, w.key.sample): w.learner for w in plan}
+    assert [sides["easy", 0, s] for s in (0, 1)] == [0, 1]
+    assert [sides["easy", n, 0] for n in (0, 1)] == [0, 1]
+    assert [sides["hard", n, 0] for n in (0, 1)] == [1, 0]
+    grown = duo_plan([two(easy=2, hard=2)], samples=4)
+    assert [w for w in grown if w.key.sample < 2] == plan
+
+
+def test_two_samples_on_changing_sides_are_one_play_of_each_folder():
+    plan = duo_plan([two(easy=1)], samples=4)
+    assert [w.duo for w in plan] == ["m--p", "p--m", "m--p.sample1", "p--m.sample1"]
+    assert [w.folder for w in plan] == ["m", "m.sample1", "m.sample2", "m.sample3"]
+
+
+@pytest.mark.parametrize(("learner", "side", "folder"), [("first", 0, "m--p"), ("second", 1, "p--m")])
+def test_a_learner_can_be_kept_on_one_side(learner, side, folder):
+    plan = duo_plan([two(easy=2)], samples=2, learner=learner)
+    assert {w.learner for w in plan} == {side}
+    assert [w.duo for w in plan] == [folder, f"{folder}.sample1"] * 2
+
+
+def test_without_a_partner_or_a_second_player_nobody_changes_sides():
+    assert {(w.learner, w.duo) for w in duo_plan([two(easy=2)], partner="")} == {(0, "")}
+    assert {(w.learner, w.duo) for w in duo_plan([{**game("g", easy=2), "spec": {"players": 1}}])} == {(0, "")}

@@ -63,6 +63,18 @@ def test_a_missing_field_is_refused_and_a_new_one_ignored():
         from_dict(Episode, data)
 
 
+def test_a_partners_seat_is_a_field_and_older_records_know_only_learners():
+    seats = (Player("Player 1", "Speaker", "m"), Player("Player 2", "Judge", "p", learner=False))
+    theirs = episode(players=seats, moves=(move(), move(1, player="Player 2", model="p")))
+    assert theirs.partners == {"Player 2"}
+    assert from_dict(Episode, to_dict(theirs)) == theirs
+    assert [row.learner for row in move_rows(theirs)] == [True, False]
+    data = to_dict(episode())
+    for player in data["players"]:
+        del player["learner"]
+    assert from_dict(Episode, data) == episode()
+
+
 @pytest.mark.parametrize("cls", [Pair, TrainRow, Drop, MoveRow, EpisodeRow], ids=lambda c: c.__name__)
 def test_polars_arrow_and_hub_agree_on_every_schema(cls):
     names = [f.name for f in dataclasses.fields(cls)]

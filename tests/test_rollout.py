@@ -52,21 +52,24 @@ def wrong(request):
 def play(server, tmp_path):
     """Plays demo games (or those of a checkout) and returns the episodes in their order and the tally."""
 
-    def play(engine, *, games=("roundtrip",), limit=4, concurrency=8, samples=1, meddle=None, checkout=None, run="run"):
+    def play(
+        engine, *, games=("roundtrip",), limit=4, concurrency=8, samples=1, meddle=None, checkout=None, run="run",
+        partner="",
+    ):  # fmt: skip
         return server.loop.run_until_complete(
-            session(engine, games, limit, concurrency, samples, meddle, checkout, tmp_path / run)
+            session(engine, games, limit, concurrency, samples, meddle, checkout, tmp_path / run, partner)
         )
 
-    async def session(engine, games, limit, concurrency, samples, meddle, checkout, run):
+    async def session(engine, games, limit, concurrency, samples, meddle, checkout, run, partner):
         run.mkdir()
         worker = await server.worker()
         where = checkout and str(checkout)
         catalog = await worker.ask("", op="catalog", clembench=where, cwd=str(run), selectors=list(games))
         await worker.close()
         assert "problem" not in catalog
-        plan = make_plan(catalog["games"], limit=limit, samples=samples, seed=1, label="m")
+        plan = make_plan(catalog["games"], limit=limit, samples=samples, seed=1, label="m", partner=partner)
         journal = Journal(run)
-        setting = Setting("m", Sampling(), run / "clem")
+        setting = Setting("m", Sampling(), run / "clem", partner)
         if meddle:
             engine.meddle = asyncio.create_task(meddle())
         try:
@@ -216,6 +219,32 @@ def test_a_game_that_raises_is_reported_and_the_others_go_on(play, tmp_path, sta
         else:
             assert (episode.outcome, episode.fault.kind) == ("error", f"game_{stage}")
             assert ("KeyError" if stage == "setup" else "ZeroDivisionError") in episode.fault.message
+
+
+def test_where_a_game_scripts_all_but_one_player_that_one_is_the_learners(play, tmp_path):
+    """As in privateshared and cloudgame: two players, of which a model speaks for one."""
+    import shutil
+
+    from pairgen.clem.client import DEMO_GAMES
+
+    checkout = tmp_path / "checkout"
+    shutil.copytree(DEMO_GAMES / "hintmatch", checkout / "hintmatch")
+    master = checkout / "hintmatch" / "master.py"
+    text = master.read_text().replace("import Model", "import CustomResponseModel, Model", 1)
+    scripted = text.replace("Hinter(self.player_models[0]", "Hinter(CustomResponseModel()", 1)
+    assert scripted != text
+    master.write_text(scripted)
+    engine = Puppet(lambda r: "GUESS: bread")
+    episodes, _ = play(engine, games=("hintmatch",), limit=4, checkout=checkout, partner="p")
+    assert len(episodes) == 4
+    assert {(p.name, p.model, p.learner) for e in episodes for p in e.players} == {
+        ("Player 1", "programmatic", True), ("Player 2", "m", True),
+    }  # fmt: skip
+    assert {m.model for e in episodes for m in e.moves} == {"m"}
+    assert not any(request.bare for request in engine.requests)
+    assert {p.name for p in (tmp_path / "run" / "clem").iterdir()} == {"m"}
+    found = json.loads(next((tmp_path / "run" / "clem").rglob("interactions.json")).read_text())
+    assert [m["model_spec"]["model_name"] for m in found["player_models"].values()] == ["m"]
 
 
 def test_the_same_play_is_recorded_the_same(play):

@@ -1,6 +1,5 @@
 """A rollout as a person runs it: resumed after any end, never played twice, and clear about what cannot be."""
 
-import dataclasses
 import json
 import os
 import signal
@@ -13,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from pairgen.cli import main
-from pairgen.commands import rollout_
 from pairgen.errors import UsageProblem
 from pairgen.store import Journal, read_episodes, read_journal
-from pipelines.session import MAY_CHANGE, MAY_GROW, RolloutConfig, fix_for, grouped_faults, resumed
+from pipelines.rollout_config import RolloutConfig
+from pipelines.session import roll_out
 
 SCRIPT = {
     "replies": [
@@ -199,6 +198,21 @@ def test_what_cannot_work_is_said_in_one_sentence_and_leaves_nothing(arguments, 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("config", "fix"),
+    [
+        (RolloutConfig(model="m", samples=2), "--samples 2 at temperature 0.*add --temperature 0.7"),
+        (RolloutConfig(model="m", partner="@http://h/v1"), "names no model"),
+        (RolloutConfig(model=""), "--model is missing"),
+    ],
+)
+def test_a_run_that_cannot_be_meant_replaces_none(config, fix, tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(UsageProblem, match=fix):
+        roll_out(tmp_path, config, overwrite=True)
+    assert (tmp_path / "run.json").exists()
+
+
 def test_an_occupied_folder_is_refused_and_kept(script, tmp_path):
     run = tmp_path / "run"
     rollout(script(), run, "--limit", 1)
@@ -212,7 +226,8 @@ def test_an_occupied_folder_is_refused_and_kept(script, tmp_path):
 
 def test_a_relative_folder_is_where_it_says(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert rollout(script(), "my run", "--limit", 1)[0] == 0
+    code, _, said = rollout(script(), "my run", "--limit", 1)
+    assert (code, "next: pairgen corrupt 'my run' --strategy" in said) == (0, True)
     assert len(list((tmp_path / "my run" / "clem").rglob("scores.json"))) == 3
 
 
@@ -231,45 +246,6 @@ def test_an_imported_or_damaged_run_is_not_resumed(tmp_path):
 def test_a_temperature_that_is_no_number_is_refused(script, tmp_path):
     code, _, said = rollout(script(), tmp_path / "run", "--temperature", "nan")
     assert (code, "--temperature 0.7" in said) == (2, True)
-
-
-def test_resume_refuses_what_contradicts_the_run():
-    saved = dataclasses.asdict(RolloutConfig(model="m", games=("a",), seed=1))
-    given = RolloutConfig(model="other", games=("b",), seed=2, concurrency=8, temperature=0.0)
-    with pytest.raises(UsageProblem, match="--model other .the run has m.*--seed 2 .the run has 1."):
-        resumed(saved, given, {"model", "seed", "temperature"})
-    grown = resumed(saved, given, {"games", "concurrency"})
-    assert (grown.model, grown.games, grown.seed, grown.concurrency) == ("m", ("a", "b"), 1, 8)
-
-
-def test_options_and_configuration_have_the_same_names():
-    options = {p.name for p in rollout_.command.params}
-    fields = {f.name for f in dataclasses.fields(RolloutConfig)}
-    assert options - fields == {"out", "resume", "overwrite", "as_json"}
-    assert fields <= options
-    assert fields >= MAY_CHANGE | MAY_GROW
-
-
-@pytest.mark.parametrize(
-    ("kind", "message", "fix"),
-    [
-        ("game_load", "LookupError: use\n>>> nltk.download('stopwords')", "python -m nltk.downloader stopwords"),
-        ("game_load", "ModuleNotFoundError: No module named 'clingo'", 'pip install "pairgen[clembench]"'),
-        ("game_setup", "KeyError: '-1'", "update the clembench checkout"),
-        ("context_exceeded", "9000 tokens", "--max-model-len"),
-        ("timeout", "", "--timeout"),
-    ],
-)
-def test_a_known_fault_comes_with_its_fix(kind, message, fix):
-    assert fix in fix_for(kind, message)
-
-
-def test_faults_are_grouped_by_game_and_cause():
-    from pairgen.records import Fault
-
-    faults = [("a", Fault("timeout", "slow", n)) for n in range(3)] + [("b", Fault("game_load", "x\n*** y\n", 0))]
-    grouped = grouped_faults(faults)
-    assert [(g["game"], g["episodes"]) for g in grouped] == [("a", 3), ("b", 1)]
 
 
 def test_model_is_asked_for(tmp_path):

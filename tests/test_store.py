@@ -78,6 +78,24 @@ def test_a_bad_line_in_the_middle_is_named(tmp_path):
         list(read_journal(tmp_path))
 
 
+def test_a_damaged_import_is_imported_again(tmp_path):
+    journal_of(tmp_path, episode(task_id=1))
+    (tmp_path / JOURNAL).write_text("{}\n")
+    (tmp_path / "run.json").write_text('{"command": "import", "config": {}}')
+    with pytest.raises(PairgenError, match="line 1 cannot be read .*import the results again with --overwrite"):
+        list(read_journal(tmp_path))
+
+
+def test_a_journal_from_before_there_were_partners_is_read(tmp_path):
+    journal_of(tmp_path, episode())
+    path = tmp_path / JOURNAL
+    data = json.loads(path.read_text())
+    for player in data["players"]:
+        del player["learner"]
+    path.write_text(json.dumps({**data, "schema": 1}) + "\n")
+    assert list(read_journal(tmp_path)) == [episode()]
+
+
 def test_another_schema_version_is_refused(tmp_path):
     journal_of(tmp_path, episode())
     path = tmp_path / JOURNAL

@@ -32,9 +32,10 @@ from pairgen.records import instance_hash
 class Seat(Model):
     """Holds the place of a model that speaks elsewhere; a game that calls it directly is told so."""
 
-    def __init__(self, label: str, sampling: dict[str, Any]):
+    def __init__(self, label: str, sampling: dict[str, Any], *, learner: bool = True):
         super().__init__(ModelSpec(model_name=label, backend="pairgen"))
         self.set_gen_args(**sampling)
+        self.learner = learner
 
     def generate_response(self, messages: list[dict[str, Any]]) -> Any:
         raise RuntimeError("this game asks its model outside of its turns, which pairgen does not support")
@@ -63,20 +64,30 @@ class _Early:
 class _Record(GameBenchmarkCallback):
     """Registers clemcore's own recorders the moment the players are known."""
 
-    def __init__(self, label: str, infos: Any):
-        self.label, self.infos = label, infos
+    def __init__(self, seats: list[Seat], learner: Seat):
+        self.seats, self.learner = seats, learner
         self.calls: dict[str, Any] = {}
+        self.partners: set[str] = set()
         self.setup = SetupKeys()
 
+    @property
+    def infos(self) -> Any:
+        return Model.to_infos(self.seats)
+
     def on_game_start(self, game_master: Any, game_instance: dict[str, Any]) -> None:
+        self._seat(game_master.get_players())
         game, experiment = game_master.game_spec.game_name, game_master.experiment["name"]
         number = game_instance["game_id"]
-        self.interactions = GameInteractionsRecorder(game, experiment, number, self.label, self.infos)
+        self.interactions = GameInteractionsRecorder(
+            game, experiment, number, Model.to_identifier(self.seats), self.infos
+        )
         for key, value in self.setup.keys.items():
             self.interactions.log_key(key, value)
         game_master.register(self.interactions)
         for player in game_master.get_players():
             self.interactions.log_player(player.name, player.game_role, player.model.name)
+            if isinstance(player.model, Seat) and not player.model.learner:
+                self.partners.add(player.name)
             calls = EventCallRecorder(
                 game, experiment_name=experiment, game_id=number, player_name=player.name,
                 game_role=player.game_role, model_name=player.model.name,
@@ -85,15 +96,37 @@ class _Record(GameBenchmarkCallback):
             player.register(calls)
             self.calls[player.name] = calls
 
+    def _seat(self, players: list[Any]) -> None:
+        """A game that leaves one model to speak, since it scripts the others itself, is the learner's."""
+        taken = {id(player.model): player.model for player in players if isinstance(player.model, Seat)}
+        if len(taken) == 1:
+            (seat,) = taken.values()
+            seat.model_spec, seat.learner = self.learner.model_spec, True
+            self.seats = [self.learner]
+
 
 class Table:
-    """An episode in play. `open` and `reply` return what comes next as a message for the driver."""
+    """An episode in play. `open` and `reply` return what comes next as a message for the driver.
 
-    def __init__(self, benchmark: Any, row: dict[str, Any], label: str, sampling: dict[str, Any], seed: int):
+    Where a `partner` is named, it has every seat but the `learner`-th (from 0).
+    """
+
+    def __init__(
+        self,
+        benchmark: Any,
+        row: dict[str, Any],
+        label: str,
+        sampling: dict[str, Any],
+        seed: int,
+        *,
+        partner: str = "",
+        learner: int = 0,
+    ):
         self._benchmark, self.row = benchmark, row
-        self._seats = [Seat(label, sampling)] * benchmark.game_spec.players
-        self._infos = Model.to_infos(self._seats[:1])
-        self._record = _Record(label, self._infos)
+        players, own = benchmark.game_spec.players, Seat(label, sampling)
+        other = Seat(partner, sampling, learner=False) if partner and players > 1 else own
+        self._seats = [own if player == learner else other for player in range(players)]
+        self._record = _Record([own] if own is other else self._seats, own)
         self._env = GameMasterEnv(_Early(benchmark, self._record), callbacks=GameBenchmarkCallbackList([self._record]))
         self._chance = _Chance(seed)
         self._events_seen: list[int] = []
@@ -117,7 +150,7 @@ class Table:
 
     def copy(self) -> Table:
         """This episode as it stands, to be played on otherwise; models, instance and the game's code are shared."""
-        shared = (self._benchmark, self._infos, self.row, *self._seats)
+        shared = (self._benchmark, self.row, *self._seats)
         return deepcopy(self, {id(thing): thing for thing in shared})
 
     def _go_on(self, violation: str) -> dict[str, Any]:
@@ -130,8 +163,8 @@ class Table:
                 violation = violation or self._next_violation()
                 continue
             self._prompt = _sendable(player.perceive_context(context))
-            return {"op": "ask", "player": player.name, "role": player.game_role, "messages": self._prompt,
-                    "violation": violation}  # fmt: skip
+            return {"op": "ask", "player": player.name, "role": player.game_role, "model": player.model.name,
+                    "learner": player.model.learner, "messages": self._prompt, "violation": violation}  # fmt: skip
         return {"op": "end", "violation": violation}
 
     def _over(self) -> bool:
@@ -150,12 +183,17 @@ class Table:
         violated, self._violated = counted > self._violated, counted
         return violation_in(new) or ("the game master counted a violated request" if violated else "")
 
+    @property
+    def duo(self) -> bool:
+        """Whether learner and partner both sit here, so that the results are named after both."""
+        return len(self._record.seats) > 1
+
     def known(self) -> dict[str, Any]:
         """Who sits at the table (nobody where the game failed before it had players), and what the instance asks."""
-        recorder = getattr(self._record, "interactions", None)
+        recorder, partners = getattr(self._record, "interactions", None), self._record.partners
         found = recorder.interactions["players"] if recorder else {}
         players = [
-            {"name": name, "role": p["game_role"], "model": p["model_name"]}
+            {"name": name, "role": p["game_role"], "model": p["model_name"], "learner": name not in partners}
             for name, p in found.items()
             if name != "GM"
         ]
@@ -179,7 +217,11 @@ class Table:
         master, instance = self._env.game_master, self.row["game_instance"]
         layout = ResultsFolder(results, ".")
         folder = layout.to_instance_dir_path(master, instance)
-        experiment = {**self.row["experiment"], "game_name": master.game_spec.game_name, "player_models": self._infos}
+        experiment = {
+            **self.row["experiment"],
+            "game_name": master.game_spec.game_name,
+            "player_models": self._record.infos,
+        }
         if not (folder.parent / "experiment.json").exists():
             store_json(experiment, "experiment.json", folder.parent)
         store_json(instance, "instance.json", folder)

@@ -22,7 +22,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._tables: dict[str, Table] = {}
-        self._folders: dict[str, str] = {}
+        self._folders: dict[str, tuple[str, str]] = {}
         self._rows: dict[tuple[str, int], dict[str, Any]] = {}
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -38,6 +38,7 @@ class Worker:
     def _load(self, message: dict[str, Any]) -> dict[str, Any]:
         self._game, self._label = message["spec"]["game_name"], message["label"]
         self._sampling, self._results = message["sampling"], message["results"]
+        self._partner = message.get("partner", "")
         try:
             compat.restore_numpy_names()
             spec = catalog.load_spec(message["spec"])
@@ -50,8 +51,12 @@ class Worker:
 
     def _begin(self, message: dict[str, Any]) -> dict[str, Any]:
         row = self._rows[message["experiment"], message["task_id"]]
-        table = Table(self._benchmark, row, self._label, self._sampling, message["seed"])
-        self._tables[message["id"]], self._folders[message["id"]] = table, message["folder"]
+        table = Table(
+            self._benchmark, row, self._label, self._sampling, message["seed"],
+            partner=self._partner, learner=message.get("learner", 0),
+        )  # fmt: skip
+        folders = (message["folder"], message.get("duo", ""))
+        self._tables[message["id"]], self._folders[message["id"]] = table, folders
         return self._settle(message, table.open)
 
     def _reply(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +88,7 @@ class Worker:
             answer = act()
             if answer["op"] == "ask":
                 return answer
-            folder = Path(self._results) / self._folders[key] if self._results else None
+            folder = Path(self._results) / self._folders[key][table.duo] if self._results else None
             answer["outcome"], answer["main_score"] = table.score(folder)
         except GameFault as fault:
             logging.getLogger("pairgen").exception("%s %s", self._game, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -30,11 +31,12 @@ def command(out: Path, engine: str, limit: int, as_json: bool) -> None:
     from pairgen.records import Pair
     from pairgen.store import read_table
     from pipelines import assemble, corrupt, fetch_model, session
+    from pipelines.rollout_config import RolloutConfig
 
     started = time.monotonic()
     run, pairs = out / "run", out / "pairs"
     model = fetch_model.fetch()
-    config = session.RolloutConfig(model=str(model), engine=engine, games=("demo",), limit=limit)
+    config = RolloutConfig(model=str(model), engine=engine, games=("demo",), limit=limit)
     rolled = session.roll_out(run, config, overwrite=run.exists())
     made = assemble.assemble(
         [run], pairs, corrupt.CorruptConfig(no_eval_split=True), STRATEGIES, overwrite=pairs.exists()
@@ -58,11 +60,13 @@ def _shown(rows: list[Any]) -> list[str]:
 
 
 def _next(run: Path, pairs: Path, summary: dict[str, Any]) -> list[str]:
+    played, made, more = (shlex.quote(str(path)) for path in (run, pairs, f"{pairs}-looping"))
+    look = f"from pairgen import load_pairs; print(load_pairs({str(pairs)!r}))"
     return [
         "",
         f"{summary['pairs']} pairs from {summary['episodes']} episodes in {summary['seconds']:.0f} s: {pairs}",
-        f"  look at them   python -c \"from pairgen import load_pairs; print(load_pairs('{pairs}'))\"",
-        f"  other pairs    pairgen corrupt {run} --strategy looping --no-eval-split --out {pairs}-looping",
-        f"  before a push  pairgen push {pairs} USER/NAME --dry-run",
+        f"  look at them   python -c {shlex.quote(look)}",
+        f"  other pairs    pairgen corrupt {played} --strategy looping --no-eval-split --out {more}",
+        f"  before a push  pairgen push {made} USER/NAME --dry-run",
         "  your model     pairgen rollout --model CHECKPOINT --clembench CLEMBENCH --out RUN",
     ]

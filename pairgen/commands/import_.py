@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -53,5 +54,5 @@ def _lines(out: Path, manifest: dict[str, Any]) -> list[str]:
             lines.append(f"{what}: {entry['path']}: {entry['reason']}")
         if len(manifest[kind]) > 5:
             lines.append(f"{what}: {len(manifest[kind]) - 5} more, see manifest.json")
-    lines += [f"run: {out}", f"next: pairgen corrupt {out} --strategy verbose --out PAIRS"]
+    lines += [f"run: {out}", f"next: pairgen corrupt {shlex.quote(str(out))} --strategy verbose --out PAIRS"]
     return lines

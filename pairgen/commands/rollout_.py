@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,14 @@ ENGINES = ("auto", "vllm", "openai", "transformers", "scripted")
 
 @click.command()
 @click.option("--model", default="", help="Checkpoint folder or Hub id; with --base-url the name the server knows.")
+@click.option(
+    "--partner", default="", metavar="MODEL[@URL]", help="A frozen model for all model players but one [none: --model]."
+)
+@click.option(
+    "--learner", type=click.Choice(["first", "second", "alternate"]), default="alternate", show_default=True,
+    help="With --partner: the model player that --model speaks for, or each in turn over instances and samples.",
+)  # fmt: skip
+@click.option("--lora", default=None, metavar="ADAPTER", help="A LoRA adapter for --model: its folder, or a Hub id.")
 @click.option("--out", "out", type=click.Path(path_type=Path), default=None, help="Run folder [data/MODEL-rollout].")
 @click.option("--clembench", type=click.Path(), default=None, help="A clembench checkout [CLEMBENCH_HOME].")
 @click.option("--games", multiple=True, help="Game, benchmark version or `all`; repeatable, or separated by commas.")
@@ -52,8 +61,9 @@ ENGINES = ("auto", "vllm", "openai", "transformers", "scripted")
 )
 @click.option("--engine-arg", multiple=True, metavar="KEY=VALUE", help="Any argument of vLLM's engine; repeatable.")
 @click.option(
-    "--chat-template-kwargs", multiple=True, metavar="KEY=VALUE", help="Such as enable_thinking=false; repeatable."
-)
+    "--chat-template-kwargs", multiple=True, metavar="KEY=VALUE|JSON",
+    help="Such as enable_thinking=false, or a JSON object; repeatable.",
+)  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with the run in --out: play only what is missing or failed.")
 @click.option("--overwrite", is_flag=True, help="Replace the run in --out.")
 @json_option
@@ -63,19 +73,21 @@ def command(
 ) -> None:
     """Let a model play clembench games and keep every move.
 
-    One model speaks for all players that the games do not script themselves. Every episode is saved when it ends:
-    after a crash, the same command with --resume plays only what is missing.
+    One model speaks for all players that the games do not script themselves; --partner gives all of them but one to
+    another model, whose moves never become data. Every episode is saved when it ends: after a crash, the same command
+    with --resume plays only what is missing.
     """
     from click.core import ParameterSource
 
     from pairgen.store import CONFIG
     from pipelines import session
     from pipelines.plan import label_of
+    from pipelines.rollout_config import RolloutConfig
 
     options["games"] = tuple(name.strip() for entry in options["games"] for name in _split(entry))
     if options["clembench"]:
         options["clembench"] = str(Path(options["clembench"]).resolve())
-    config = session.RolloutConfig(**options)
+    config = RolloutConfig(**options)
     given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if resume and overwrite:
         raise click.UsageError("--resume keeps what is there and --overwrite removes it: give one of them.")
@@ -83,7 +95,7 @@ def command(
     try:
         manifest = session.roll_out(folder, config, given=given, resume=resume, overwrite=overwrite)
     except KeyboardInterrupt:
-        safe = f"finished episodes are safe in {folder}; go on with --out {folder} --resume"
+        safe = f"finished episodes are safe in {folder}; go on with --out {shlex.quote(str(folder))} --resume"
         say(f"\nstopped: {safe if (folder / CONFIG).exists() else 'no episode was finished'}.")
         ctx.exit(130)
     summary = session.summary(folder, manifest)

@@ -28,11 +28,16 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One reply to be made. `session` is equal for all requests of an episode, so that its prefix cache can hit."""
+    """One reply to be made. `session` is equal for all requests of an episode, so that its prefix cache can hit.
+
+    `bare` asks for the model without its adapter: what a partner says that shares the learner's engine (vLLM's alone
+    can serve both).
+    """
 
     messages: Messages
     sampling: Sampling
     session: str
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,8 @@ class Engine(Protocol):
     """A model that can be asked for replies, many at a time.
 
     `generate` raises `pairgen.errors.RequestError` when this one request fails (kinds: context_exceeded, timeout,
-    request_failed) and `pairgen.errors.EngineError` when the engine as a whole cannot go on.
+    request_failed) and `pairgen.errors.EngineError` when the engine as a whole cannot go on (EngineRefused: also not
+    after it was started again).
     """
 
     @property
@@ -80,6 +86,8 @@ class EngineOptions:
     `name` is auto, vllm, openai, transformers or scripted. `concurrency` is the number of requests open at once.
     `max_tokens` is the largest `Sampling.max_tokens` to come (0: not known), so that a context that is too small for it
     is found at the start. `engine_args` and `chat_template_kwargs` are KEY=VALUE, a value being JSON or plain text.
+    `lora` is the folder or Hub id of an adapter that the model is served with. `memory_share` is the part (0 to 1) of
+    the device's memory that is this engine's, where two share it.
     """
 
     name: str = "auto"
@@ -94,3 +102,5 @@ class EngineOptions:
     chat_template_kwargs: tuple[str, ...] = ()
     max_tokens: int = 0
     seed: int = 0
+    lora: str | None = None
+    memory_share: float = 1.0

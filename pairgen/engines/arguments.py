@@ -30,8 +30,24 @@ def plain(value: str) -> Any:
 
 
 def loose(option: str, items: Iterable[str]) -> dict[str, Any]:
-    """The arguments with values as `plain` reads them."""
-    return {key: plain(raw) for key, raw in read(option, items).items()}
+    """The arguments with values as `plain` reads them; an item may also be a JSON object of several. UsageProblem."""
+    values: dict[str, Any] = {}
+    for item in items:
+        if item.lstrip().startswith("{"):
+            values.update(_object(option, item))
+        else:
+            values.update({key: plain(raw) for key, raw in read(option, [item]).items()})
+    return values
+
+
+def _object(option: str, item: str) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = json.loads(item)
+    except ValueError as error:
+        raise UsageProblem(
+            f"{option} {item!r} is no JSON object ({error}): write {option} '{{\"KEY\": VALUE}}' or {option} KEY=VALUE."
+        ) from None
+    return values
 
 
 def typed(option: str, items: Iterable[str], known: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import openai
 
 from pairgen.engines import Completion, EngineOptions, Request, Sampling
 from pairgen.engines.arguments import loose
-from pairgen.errors import EngineError, RequestError, UsageProblem, did_you_mean
+from pairgen.errors import EngineError, EngineRefused, RequestError, UsageProblem, did_you_mean
 
 REST_S = 60.0  # how long a server that failed is left alone
 RETRIES = 3  # of one request at one server, with growing pauses: for 429, 5xx and broken connections
@@ -199,9 +199,9 @@ def _unreachable(url: str, error: Exception) -> EngineError:
     )
 
 
-def _no_key(url: str) -> EngineError:
+def _no_key(url: str) -> EngineRefused:
     known = "The key in OPENAI_API_KEY was refused by" if os.environ.get("OPENAI_API_KEY") else "No key was given to"
-    return EngineError(f"{known} {url}: export OPENAI_API_KEY with a key that this server takes.")
+    return EngineRefused(f"{known} {url}: export OPENAI_API_KEY with a key that this server takes.")
 
 
 def _refused(server: Server, model: str, error: openai.APIStatusError) -> Exception:
@@ -210,7 +210,7 @@ def _refused(server: Server, model: str, error: openai.APIStatusError) -> Except
         return _no_key(server.url)
     if isinstance(error, openai.NotFoundError):
         hint = f"give --model NAME, {did_you_mean(model, server.models)}"
-        return EngineError(f"{server.url} does not know the model {model!r} or the path ({said}): {hint}")
+        return EngineRefused(f"{server.url} does not know the model {model!r} or the path ({said}): {hint}")
     if error.status_code in (400, 413, 422) and (error.code == "context_length_exceeded" or TOO_LONG.search(said)):
         return RequestError("context_exceeded", said)
     return RequestError("request_failed", f"{server.url} answered {error.status_code}: {said}")

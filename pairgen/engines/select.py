@@ -55,11 +55,25 @@ def make_engine(options: EngineOptions) -> Engine:
         raise UsageProblem(f"The engine {name} needs a model: give --model FOLDER or --model OWNER/NAME.")
     if name == "openai" and not (options.base_urls or os.environ.get("OPENAI_BASE_URL")):
         raise UsageProblem("The engine openai needs a server: give --base-url http://HOST:PORT/v1.")
+    if options.lora:
+        _check_lora(name)
     missing = [package for package in kind.needs if importlib.util.find_spec(package) is None]
     if missing:
         raise EngineError(f"The engine {name} needs the package {' and '.join(missing)}: {kind.install}")
     engine: Engine = getattr(importlib.import_module(kind.module), kind.factory)(options)
     return engine
+
+
+def _check_lora(name: str) -> None:
+    if name == "openai":
+        raise UsageProblem(
+            "--lora cannot be put on a server from here: serve the adapter there (vLLM: --enable-lora --lora-modules "
+            "NAME=ADAPTER) and give its NAME as --model."
+        )
+    if name == "scripted":
+        raise UsageProblem("--lora has no effect on the engine scripted, which holds no model: leave it out.")
+    if name == "transformers" and importlib.util.find_spec("peft") is None:
+        raise EngineError("The engine transformers needs the package peft for --lora: pip install peft")
 
 
 def cpu_vllm() -> bool:

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pairgen.engines import Completion, EngineOptions, Request
+from pairgen.engines.adapter import cannot_apply, find_adapter
 from pairgen.engines.arguments import loose, typed
 from pairgen.engines.chat import Chat, cannot_load, check_folder, check_room, check_start, context_of, load_chat
 from pairgen.engines.job import Job
@@ -129,6 +130,10 @@ class TransformersEngine:
                     self.model, dtype=_dtype(torch, options.dtype, device), attn_implementation=attention, **wanted
                 )
                 model = model.to(device).eval()
+                if options.lora:
+                    model = _merged(model, self.model, options.lora)
+        except EngineError:
+            raise
         except Exception as error:
             raise cannot_load(self.model, error) from error
         context = context_of(model.config)
@@ -136,7 +141,7 @@ class TransformersEngine:
         self._limit = options.max_model_len or context
         kind = torch.device(device).type
         rows = self._given.get("batch_size") or max(1, min(options.concurrency, MOST_ROWS.get(kind, 32)))
-        free = _free_bytes(torch, kind)
+        free = int(_free_bytes(torch, kind) * options.memory_share)
         tokens = max(1, free // 2 // _bytes_per_token(model))
         if ContinuousBatch.fits(model):
             if kind == "cpu" and model.config._attn_implementation == "sdpa" and (grouped := register()):
@@ -145,6 +150,17 @@ class TransformersEngine:
             self._batch = ContinuousBatch(model, self._chat, rows=rows, tokens=tokens, memory=memory)
         else:
             self._batch = StaticBatch(model, self._chat, rows=rows, tokens=tokens)
+
+
+def _merged(model: Any, name: str, lora: str) -> Any:
+    """The model with the adapter in its weights, so that its layers are those of any other model."""
+    from peft import PeftModel
+
+    adapter = find_adapter(lora)
+    try:
+        return PeftModel.from_pretrained(model, str(adapter.folder)).merge_and_unload().eval()
+    except Exception as error:
+        raise cannot_apply(adapter, name, error) from error
 
 
 def _device(torch: Any) -> str:

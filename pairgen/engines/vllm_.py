@@ -18,6 +18,7 @@ import typing
 from typing import Any
 
 from pairgen.engines import Completion, EngineOptions, Request
+from pairgen.engines.adapter import Adapter, cannot_apply, find_adapter, rank_for_vllm
 from pairgen.engines.arguments import loose, read, typed
 from pairgen.engines.chat import Chat, cannot_load, check_folder, check_room, check_start, context_of, load_chat
 from pairgen.engines.precision import cpu_likes_bfloat16
@@ -26,6 +27,8 @@ from pairgen.errors import EngineError, RequestError, UsageProblem
 
 MOST_SEQUENCES = 1024  # more open requests than this wait their turn inside vLLM
 GPU_BATCHED_TOKENS = 16_384
+GPU_MEMORY = 0.9  # of a GPU's memory, for all engines on it together
+LORA_RANKS = (8, 16, 32, 64, 128, 256)  # where vLLM does not say which it takes
 CPU_CONTEXT = 8_192
 CPU_CACHE_GIB = "2"
 SHUTDOWN_S = 10.0
@@ -47,6 +50,8 @@ class VllmEngine:
         self._chat: Chat | None = None
         self._limit = 0
         self._ranks = 1
+        self._adapter: Adapter | None = None
+        self._lora: Any = None
 
     async def start(self) -> None:
         """Load the model; the event loop stands still meanwhile. Raises EngineError; UsageProblem for an argument."""
@@ -58,6 +63,7 @@ class VllmEngine:
 
         fields = {f.name for f in dataclasses.fields(AsyncEngineArgs)}
         given = typed("--engine-arg", self._options.engine_args, _hints(AsyncEngineArgs))
+        self._adapter = await asyncio.to_thread(find_adapter, self._options.lora) if self._options.lora else None
         self._chat, context = await asyncio.to_thread(self._look, given)
         check_start(self.model, context, self._options.max_model_len, self._options.max_tokens)
         chosen = {k: v for k, v in self._defaults(on_cpu, context).items() if k in fields} | given
@@ -66,6 +72,8 @@ class VllmEngine:
             self._llm = AsyncLLM.from_engine_args(args)
         except Exception as error:
             raise _cannot_start(self.model, error) from error
+        if self._adapter:
+            await self._put_on(self._adapter)
         self._limit = self._llm.vllm_config.model_config.max_model_len
         self._ranks = self._llm.vllm_config.parallel_config.data_parallel_size
         check_start(self.model, None, self._limit, self._options.max_tokens)
@@ -85,6 +93,17 @@ class VllmEngine:
         except Exception as error:
             raise self._failure(error) from error
         return _completion(output, ids, self._chat)
+
+    async def _put_on(self, adapter: Adapter) -> None:
+        """Load the adapter now, so that one that does not fit is found before anything is played."""
+        from vllm.lora.request import LoRARequest
+
+        self._lora = LoRARequest(adapter.name, 1, str(adapter.folder))
+        try:
+            await self._llm.add_lora(self._lora)
+        except Exception as error:
+            await self.close()
+            raise cannot_apply(adapter, self.model, error) from error
 
     async def close(self) -> None:
         llm, self._llm, self._chat = self._llm, None, None
@@ -126,6 +145,12 @@ class VllmEngine:
                 chosen["max_model_len"] = min(context, CPU_CONTEXT)
         else:
             chosen["max_num_batched_tokens"] = GPU_BATCHED_TOKENS
+            if options.memory_share < 1:
+                chosen["gpu_memory_utilization"] = round(GPU_MEMORY * options.memory_share, 3)
+        if self._adapter:
+            # on a CPU vLLM reads "no adapter" as the last slot: a second one that stays empty keeps bare requests bare
+            chosen.update(enable_lora=True, max_lora_rank=rank_for_vllm(self._adapter, _lora_ranks()))
+            chosen["max_loras"] = 2 if on_cpu else 1
         return {k: v for k, v in chosen.items() if v is not None}
 
     async def _run(self, ids: list[int], request: Request, end_ids: tuple[int, ...]) -> Any:
@@ -139,7 +164,9 @@ class VllmEngine:
             min_tokens=sampling.min_tokens, seed=sampling.seed, stop=list(sampling.stop), stop_token_ids=list(end_ids),
             skip_special_tokens=True, output_kind=RequestOutputKind.FINAL_ONLY,
         )  # fmt: skip
-        where = {"data_parallel_rank": _rank(request.session, self._ranks)} if self._ranks > 1 else {}
+        where: dict[str, Any] = {"data_parallel_rank": _rank(request.session, self._ranks)} if self._ranks > 1 else {}
+        if self._lora is not None and not request.bare:
+            where["lora_request"] = self._lora
         name = f"{request.session}-{next(self._count)}"
         outputs = [o async for o in self._llm.generate({"prompt_token_ids": ids}, params, name, **where)]
         return outputs[-1] if outputs else None
@@ -171,6 +198,12 @@ def _completion(output: Any, ids: list[int], chat: Chat) -> Completion:
 
 def _rank(session: str, ranks: int) -> int:
     return int.from_bytes(hashlib.blake2b(session.encode(), digest_size=8).digest(), "big") % ranks
+
+
+def _lora_ranks() -> tuple[int, ...]:
+    from vllm.config import lora
+
+    return typing.get_args(getattr(lora, "MaxLoRARanks", None)) or LORA_RANKS
 
 
 def _quieten(on_cpu: bool) -> None:
