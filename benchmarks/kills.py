@@ -16,13 +16,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 import polars as pl
 from processes import command_of, descendants, workers
-from scripted_server import MODEL, REPLIES, ServerProcess
+from scripted_server import MODEL, ServerProcess, demo_instances
 
 from pairgen.console import table
 from pairgen.records import EpisodeKey
@@ -31,7 +32,7 @@ from pipelines.session import RESULTS
 KINDS = ("driver", "worker", "engine")
 CLEM_MAY_DIFFER = frozenset({"timestamp"})
 """Keys of clemcore's own files that say when something was. Nothing else may differ, there or in the tables."""
-MANIFEST_MAY_DIFFER = frozenset({"last_session"})
+MANIFEST_MAY_DIFFER = frozenset({"last_session", "base_url"})
 ERROR = b'"outcome":"error"'
 PATIENCE_S = 10.0
 
@@ -59,46 +60,57 @@ class Manner(NamedTuple):
 @click.option("--concurrency", default=8, show_default=True)
 @click.option("--latency", default=0.5, show_default=True, help="Seconds that the scripted server takes for a reply.")
 @click.option("--outage", default=6.0, show_default=True, help="Most seconds that the killed server stays away.")
+@click.option("--restarts", default=3, show_default=True, help="The rollout's own option.")
 @click.option("--seed", default=1, show_default=True)
 @click.option(
     "--real", is_flag=True, help="vLLM in the driver's process with SmolLM2: compares which episodes there are."
 )
 def main(
-    kills: int, limit: int, samples: int, concurrency: int, latency: float, outage: float, seed: int, real: bool
+    kills: int,
+    limit: int,
+    samples: int,
+    concurrency: int,
+    latency: float,
+    outage: float,
+    restarts: int,
+    seed: int,
+    real: bool,
 ) -> None:
     """Play, kill, resume, compare."""
     chance = random.Random(seed)
     manner = Manner(chance, 2 * latency, outage)
     kinds = [KINDS[i % len(KINDS)] for i in range(kills)]
     chance.shuffle(kinds)
-    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+    total = samples * demo_instances(limit)
+    moments = sorted(chance.randrange(total) for _ in kinds)
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack, ThreadPoolExecutor() as pool:
         folder = Path(name)
         command = [sys.executable, "-m", "pairgen.cli", "rollout", "--games", "demo", "--limit", str(limit)]
         command += ["--samples", str(samples), "--temperature", "0.7" if samples > 1 else "0"]
-        command += ["--concurrency", str(concurrency), "--restarts", str(kills)]
-        server = None
-        if real:
-            from pipelines.fetch_model import fetch
-
-            (folder / "replies.json").write_text(json.dumps(REPLIES))
-            calm = [*command, "--engine", "scripted", "--model", str(folder / "replies.json")]
-            command += ["--engine", "vllm", "--model", str(fetch()), "--max-tokens", "40", "--max-model-len", "2048"]
-        else:
-            server = ServerProcess(folder, latency_s=latency)
-            server.start()
-            stack.callback(server.kill)
-            command += ["--base-url", server.url, "--model", MODEL]
-            calm = command
-        undisturbed = Killed(calm, folder / "undisturbed", server, manner)
-        undisturbed.play([])
-        total = len(journal(undisturbed.run))
-        print(f"undisturbed: {total} episodes in {undisturbed.seconds:.0f} s", flush=True)
-        disturbed = Killed(command, folder / "killed", server, manner)
-        moments = sorted(chance.randrange(total) for _ in kinds)
-        disturbed.play(list(zip(kinds, moments, strict=True)))
-        checks = [*disturbed.checks(), *compare(undisturbed.run, disturbed.run, equal_content=not real)]
+        command += ["--concurrency", str(concurrency), "--restarts", str(restarts)]
+        runs = []
+        for run in ("undisturbed", "killed"):
+            server = None if real and run == "killed" else ServerProcess(folder, latency_s=latency)
+            engine = _vllm() if server is None else ["--base-url", server.url, "--model", MODEL]
+            runs.append(Killed([*command, *engine], folder / run, server, manner))
+            if server is not None:
+                server.start()
+                stack.callback(server.kill)
+        calm, killed = runs
+        playing = pool.submit(calm.play, [])
+        killed.play(list(zip(kinds, moments, strict=True)))
+        playing.result()
+        facts, checks = killed.facts(), [killed.check(), *compare(calm.run, killed.run, equal_content=not real)]
+    print(f"undisturbed: {total} episodes in {calm.seconds:.0f} s")
+    print("\n".join(table(facts, ("killed", ""))), end="\n\n")
     print("\n".join(table([(c.what, c.found, c.problem or "as it must be") for c in checks], ("what", "found", ""))))
     sys.exit(1 if any(check.problem for check in checks) else 0)
+
+
+def _vllm() -> list[str]:
+    from pipelines.fetch_model import fetch
+
+    return ["--engine", "vllm", "--model", str(fetch()), "--max-tokens", "40", "--max-model-len", "2048"]
 
 
 class Killed:
@@ -206,16 +218,19 @@ class Killed:
                 self.left.append(name)
                 os.kill(pid, signal.SIGKILL)
 
-    def checks(self) -> list[Check]:
+    def facts(self) -> list[tuple[str, str]]:
         kills, ends = (", ".join(f"{n} {k}" for k, n in sorted(c.items())) for c in (self.kills, self.ends))
-        replayed = sum(episode["outcome"] == "error" for _, episode in journal(self.run))
+        failed = sum(episode["outcome"] == "error" for _, episode in journal(self.run))
         return [
-            Check("killed", kills, ""),
-            Check("driver's own ends", ends, ""),
-            Check("seconds", f"{self.seconds:.0f}", ""),
-            Check("left behind by dead drivers", f"{len(self.left)} processes", ", ".join(self.left)[:80]),
-            Check("episodes ended as error and played again", f"{replayed}", ""),
+            ("kills", kills),
+            ("other ends of the driver", ends),
+            ("episodes that ended as error and were played again", f"{failed}"),
+            ("seconds", f"{self.seconds:.0f}"),
         ]
+
+    def check(self) -> Check:
+        left = ", ".join(self.left)
+        return Check("processes that dead drivers left behind", f"{len(self.left)}", left[:80])
 
 
 def journal(run: Path) -> list[tuple[EpisodeKey, dict[str, Any]]]:
@@ -248,7 +263,7 @@ def compare(calm: Path, killed: Path, *, equal_content: bool) -> list[Check]:
         rows.append(_same("journal: every field of every episode", *lines))
         for name in ("episodes", "moves"):
             rows.append(_same(f"{name}.parquet: every row", *(_rows(run, name) for run in (calm, killed))))  # noqa: PERF401
-        rows.append(_same("manifest, but last_session", *(_manifest(run) for run in (calm, killed))))
+        rows.append(_same("manifest, but last_session and base_url", *(_manifest(run) for run in (calm, killed))))
         rows.append(_same("clem: every file, but timestamps", *(_clem_content(run) for run in (calm, killed))))
     return rows
 
@@ -279,7 +294,8 @@ def _clem_content(run: Path) -> dict[str, Any]:
 
 
 def _manifest(run: Path) -> dict[str, Any]:
-    return {k: v for k, v in json.loads((run / "manifest.json").read_text()).items() if k not in MANIFEST_MAY_DIFFER}
+    found: dict[str, Any] = _without(json.loads((run / "manifest.json").read_text()), MANIFEST_MAY_DIFFER)
+    return found
 
 
 def _rows(run: Path, name: str) -> list[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 """An OpenAI-compatible server with scripted replies, in a process that can be killed and started again at its port.
 
-`python benchmarks/scripted_server.py PORT LATENCY_S SERVED.jsonl` serves; every prompt it answered becomes a line of
-the file, with the time.
+`python benchmarks/scripted_server.py PORT LATENCY_S SERVED.jsonl` serves; every request it answered becomes a
+line of the file: its seed and the time.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pairgen.clem.client import DEMO_GAMES
 from pairgen.engines import EngineOptions, Request, Sampling
 from pairgen.engines.scripted import ScriptedEngine, from_options
 from pairgen.records import Message
@@ -40,10 +41,17 @@ REPLIES: dict[str, Any] = {
 """Replies to the demo games: won, lost and aborted episodes, of one move and more; equal for equal prompt and seed."""
 
 
-class Served(NamedTuple):
-    """A prompt that a server answered, and the time (of `time.time`)."""
+def demo_instances(limit: int = 0) -> int:
+    """How many instances the demo games have together, at most `limit` (0: all) of each counted."""
+    files = [json.loads(path.read_text()) for path in DEMO_GAMES.glob("*/in/instances.json")]
+    counts = [sum(len(e["game_instances"]) for e in file["experiments"]) for file in files]
+    return sum(min(count, limit or count) for count in counts)
 
-    prompt: str
+
+class Served(NamedTuple):
+    """A request that a server answered, by its seed (different for each move of a rollout that samples), and when."""
+
+    seed: int
     when: float
 
 
@@ -85,11 +93,6 @@ class ServerProcess:
         return [Served(*json.loads(line)) for line in lines if line.endswith("]\n")]
 
 
-def prompt_text(messages: Any) -> str:
-    """A prompt in one string, to compare prompts by."""
-    return json.dumps([[m["role"], m["content"]] for m in messages])
-
-
 def serve(port: int, latency_s: float, log: Path) -> None:
     """Answer until killed."""
     replies = log.with_name(f"replies-{port}.json")
@@ -124,7 +127,7 @@ def _handler(engine: ScriptedEngine, log: Any) -> type[BaseHTTPRequestHandler]:
             answer = _completion(engine, body)
             self._answer(answer)
             with lock:
-                log.write(json.dumps([prompt_text(body["messages"]), time.time()]) + "\n")
+                log.write(json.dumps([body.get("seed", -1), time.time()]) + "\n")
                 log.flush()
 
         def _answer(self, data: dict[str, Any]) -> None:
