@@ -174,14 +174,10 @@ def engine_options(config: RolloutConfig) -> EngineOptions:
 
 
 async def _catalog(server: GameServer, config: RolloutConfig) -> dict[str, Any]:
-    worker = await server.worker()
-    try:
-        answer = await worker.ask(
-            "", op="catalog", clembench=config.clembench and str(Path(config.clembench).resolve()),
-            cwd=str(Path.cwd()), selectors=list(config.games),
-        )  # fmt: skip
-    finally:
-        await worker.close()
+    answer = await server.ask(
+        op="catalog", clembench=config.clembench and str(Path(config.clembench).resolve()),
+        cwd=str(Path.cwd()), selectors=list(config.games),
+    )  # fmt: skip
     if "problem" in answer:
         raise UsageProblem(answer["problem"])
     for game in answer["games"]:

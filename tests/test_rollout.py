@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from pairgen.engines import Completion, Sampling
-from pairgen.errors import EngineError, RequestError
+from pairgen.errors import EngineError, PairgenError, RequestError
 from pairgen.records import EpisodeKey, Message
 from pairgen.store import Journal, read_episodes
 from pipelines import supervise
@@ -228,6 +228,33 @@ def test_a_killed_worker_costs_no_episode(play, tmp_path):
     assert len({e.key for e in episodes}) == 12
     assert {e.outcome for e in episodes} == {"lose"}
     assert all([m.index for m in e.moves] == [0, 1] for e in episodes)
+
+
+@pytest.mark.parametrize(("deaths", "answered"), [(2, True), (3, False)])
+def test_a_question_goes_to_another_worker_where_one_is_killed(server, monkeypatch, deaths, answered):
+    killed, fresh = [], server.worker
+
+    def children():
+        return set(os.popen(f"ps -o pid= --ppid {server._process.pid}").read().split())
+
+    async def doomed():
+        before = children()
+        worker = await fresh()
+        while len(killed) < deaths:
+            for pid in children() - before:
+                os.kill(int(pid), signal.SIGKILL)
+                killed.append(pid)
+                return worker
+            await asyncio.sleep(0.01)
+        return worker
+
+    monkeypatch.setattr(server, "worker", doomed)
+    asked = server.ask(op="catalog", clembench=None, cwd=".", selectors=["roundtrip"])
+    if answered:
+        assert [g["game"] for g in server.loop.run_until_complete(asked)["games"]] == ["roundtrip"]
+    else:
+        with pytest.raises(PairgenError, match=r"ended 3 times.*games\.log"):
+            server.loop.run_until_complete(asked)
 
 
 BROKEN = {
