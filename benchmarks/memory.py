@@ -22,6 +22,7 @@ from pairgen.clem.client import DEMO_GAMES
 from pairgen.console import table
 
 REPLIES = {"default": "SENTENCE: A short answer that misses the words."}
+HEADER = ("episodes", "seconds", "driver MiB", "workers MiB", "workers")
 WARM_UP = 0.2
 BYTES_AN_EPISODE = 100
 """What an episode may leave behind before memory is called growing; its key alone, kept as an object, is larger."""
@@ -57,7 +58,7 @@ def main(episodes: int, game: str, concurrency: int, seed: int, points: int) -> 
         found = play([*command, str(concurrency), "--model", str(replies), "--out", str(run)], run)
         keys = pl.read_parquet(run / "episodes.parquet", columns=["game", "experiment", "task_id", "sample"])
     playing, finishing = [s for s in found if not s.played], [s for s in found if s.played]
-    print("\n".join(table(list(map(row, spread(playing, points))), ("episodes", "s", "driver", "workers", "number"))))
+    print("\n".join(table(list(map(row, spread(playing, points))), HEADER)))
     peak = max((s.driver for s in finishing), default=0.0)
     print(f"tables and manifest: {found[-1].seconds - playing[-1].seconds:.0f} s, the driver's peak {peak:.0f} MiB")
     print(f"{keys.height} episodes, {keys.n_unique()} different, {playing[-1].seconds:.0f} s to play with start-up")
@@ -71,9 +72,9 @@ def main(episodes: int, game: str, concurrency: int, seed: int, points: int) -> 
     sys.exit(0 if good else 1)
 
 
-def row(sample: Sample) -> tuple[str, ...]:
+def row(sample: Sample) -> tuple[int, ...]:
     s = sample
-    return (f"{s.episodes}", f"{s.seconds:.0f}", f"{s.driver:.0f} MiB", f"{s.workers:.0f} MiB", f"{s.processes}")
+    return s.episodes, round(s.seconds), round(s.driver), round(s.workers), s.processes
 
 
 def play(command: list[str], run: Path) -> list[Sample]:
