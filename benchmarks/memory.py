@@ -57,19 +57,24 @@ def main(episodes: int, game: str, concurrency: int, seed: int, points: int) -> 
         replies.write_text(json.dumps(REPLIES))
         found = play([*command, str(concurrency), "--model", str(replies), "--out", str(run)], run)
         keys = pl.read_parquet(run / "episodes.parquet", columns=["game", "experiment", "task_id", "sample"])
+    sys.exit(0 if report(found, keys, samples * instances, points) else 1)
+
+
+def report(found: list[Sample], keys: pl.DataFrame, total: int, points: int) -> bool:
+    """Print the curve; whether every episode is there once, and memory was steady."""
     playing, finishing = [s for s in found if not s.played], [s for s in found if s.played]
     print("\n".join(table(list(map(row, spread(playing, points))), HEADER)))
     peak = max((s.driver for s in finishing), default=0.0)
     print(f"tables and manifest: {found[-1].seconds - playing[-1].seconds:.0f} s, the driver's peak {peak:.0f} MiB")
     print(f"{keys.height} episodes, {keys.n_unique()} different, {playing[-1].seconds:.0f} s to play with start-up")
-    good = keys.height == keys.n_unique() == samples * instances
+    good = keys.height == keys.n_unique() == total
     for name in ("driver", "workers"):
         left = slope([(s.episodes, getattr(s, name)) for s in playing if s.episodes >= WARM_UP * keys.height])
         good &= left <= BYTES_AN_EPISODE
         print(
             f"{name}: an episode leaves {left:.0f} bytes behind ({'steady' if left <= BYTES_AN_EPISODE else 'GROWS'})"
         )
-    sys.exit(0 if good else 1)
+    return good
 
 
 def row(sample: Sample) -> tuple[int, ...]:
