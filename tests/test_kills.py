@@ -1,5 +1,6 @@
 """What the benchmarks prove at length holds in short: kills of every kind change nothing of what a run leaves."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,4 +14,4 @@ def test_a_run_that_is_killed_in_every_way_ends_as_if_nothing_had_happened():
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 driver, 1 engine, 1 worker" in done.stdout
-    assert "every field of every episode  12 equal" in done.stdout
+    assert re.search(r"every field of every episode +12 equal", done.stdout)
