@@ -20,18 +20,22 @@ def start(code):
 early = start("import time; time.sleep(60)")
 guard = Guard()
 time.sleep(0.6)
-plain, stubborn = start("import time; time.sleep(60)"), start(deaf)
+parent = "import subprocess, sys, time; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
+nested = start(parent + "; print(child.pid, flush=True); time.sleep(60)")
+inner, stubborn = int(nested.stdout.readline()), start(deaf)
 stubborn.stdout.readline()
 if sys.argv[1] == "dismissed":
     guard.dismiss()
 time.sleep(1.5)
-print(early.pid, plain.pid, stubborn.pid, flush=True)
+print(early.pid, nested.pid, inner, stubborn.pid, flush=True)
 time.sleep(60)
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
-@pytest.mark.parametrize(("guard", "survive"), [("present", [True, False, False]), ("dismissed", [True, True, True])])
+@pytest.mark.parametrize(
+    ("guard", "survive"), [("present", [True, False, False, False]), ("dismissed", [True, True, True, True])]
+)
 def test_what_a_killed_driver_started_ends(guard, survive):
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, guard], stdout=subprocess.PIPE)
     pids = [int(pid) for pid in driver.stdout.readline().split()]

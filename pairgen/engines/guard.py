@@ -32,10 +32,10 @@ class Guard:
 
 def watch(driver: int) -> None:
     """Returns once `driver`, the parent of this process, is dead and what it had started meanwhile, too."""
-    before = children(driver)
+    before = descendants(driver)
     started: dict[int, str] = {}
     while os.getppid() == driver:
-        started = {pid: birth for pid, birth in children(driver).items() if before.get(pid) != birth}
+        started = {pid: birth for pid, birth in descendants(driver).items() if before.get(pid) != birth}
         time.sleep(LOOK_S)
     started.pop(os.getpid(), None)
     for which, patience in ((signal.SIGTERM, PATIENCE_S), (signal.SIGKILL, 0.0)):
@@ -48,14 +48,17 @@ def watch(driver: int) -> None:
             time.sleep(0.1)
 
 
-def children(parent: int) -> dict[int, str]:
-    """The living children of a process, each with its time of birth, since numbers are used again."""
-    listed: list[str] = []
-    for path in Path(f"/proc/{parent}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            listed += path.read_text().split()
-    births = {int(pid): birth_of(int(pid)) for pid in listed}
-    return {pid: birth for pid, birth in births.items() if birth}
+def descendants(parent: int) -> dict[int, str]:
+    """The living descendants of a process, each with its time of birth, since numbers are used again."""
+    found: dict[int, str] = {}
+    open_ = [parent]
+    while open_:
+        for path in Path(f"/proc/{open_.pop()}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                new = {int(pid): birth_of(int(pid)) for pid in path.read_text().split()}
+                found |= {pid: birth for pid, birth in new.items() if birth}
+                open_ += new
+    return found
 
 
 def birth_of(pid: int) -> str:
