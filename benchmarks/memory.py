@@ -108,7 +108,8 @@ def watch(driver: subprocess.Popen[bytes], run: Path) -> Iterator[Sample]:
         driver_mb = resident_mb(driver.pid)
         if driver_mb and episodes:
             seconds = time.monotonic() - started
-            yield Sample(episodes, seconds, driver_mb, resident_mb(*games), len(games), not games)
+            workers_mb = resident_mb(*games)  # 0 where they have just ended
+            yield Sample(episodes, seconds, driver_mb, workers_mb, len(games), not workers_mb)
 
 
 def spread(samples: list[Sample], points: int) -> list[Sample]:
