@@ -110,13 +110,9 @@ class _Referee:
                 return notebook.known
 
     async def _games(self, server: GameServer, names: Sequence[str]) -> dict[str, Any]:
-        worker = await server.worker()
-        try:
-            return await worker.ask(
-                "", op="catalog", clembench=self._clembench, cwd=str(Path.cwd()), selectors=list(names), lenient=True
-            )
-        finally:
-            await worker.close()
+        return await server.ask(
+            op="catalog", clembench=self._clembench, cwd=str(Path.cwd()), selectors=list(names), lenient=True
+        )
 
     def _say_missing(self, names: Sequence[str], specs: Mapping[str, Any]) -> None:
         missing = [name for name in names if name not in specs]

@@ -35,9 +35,7 @@ async def check_games(clembench: str | None, selectors: list[str]) -> list[Check
     """Each game loaded and its first instance set up in a worker process of its own, as a rollout does."""
     with tempfile.TemporaryDirectory(prefix="pairgen-") as logs:
         async with GameServer(Path(logs)) as server:
-            worker = await server.worker()
-            found = await worker.ask("", op="catalog", clembench=clembench, cwd=str(Path.cwd()), selectors=selectors)
-            await worker.close()
+            found = await server.ask(op="catalog", clembench=clembench, cwd=str(Path.cwd()), selectors=selectors)
             if "problem" in found:
                 return [Check("games", MISSING, found["problem"])]
             commit = found["clembench_commit"][:12] or "no git checkout"

@@ -17,14 +17,10 @@ from pipelines.rollout_config import RolloutConfig
 
 async def find_games(server: GameServer, config: RolloutConfig) -> dict[str, Any]:
     """The catalog of the games that were asked for. Raises UsageProblem where there are none such."""
-    worker = await server.worker()
-    try:
-        answer = await worker.ask(
-            "", op="catalog", clembench=config.clembench and str(Path(config.clembench).resolve()),
-            cwd=str(Path.cwd()), selectors=list(config.games),
-        )  # fmt: skip
-    finally:
-        await worker.close()
+    answer = await server.ask(
+        op="catalog", clembench=config.clembench and str(Path(config.clembench).resolve()), cwd=str(Path.cwd()),
+        selectors=list(config.games),
+    )  # fmt: skip
     if "problem" in answer:
         raise UsageProblem(answer["problem"])
     for game in answer["games"]:

@@ -161,10 +161,14 @@ class Workers:
     async def _start(self, game: str) -> GameWorker:
         worker = await self._server.worker()
         sampling = {"temperature": self._setting.sampling.temperature, "max_tokens": self._setting.sampling.max_tokens}
-        answer = await worker.ask(
-            "", op="load", spec=self._specs[game], label=self._setting.label, partner=self._setting.partner,
-            sampling=sampling, results=str(self._setting.results),
-        )  # fmt: skip
+        try:
+            answer = await worker.ask(
+                "", op="load", spec=self._specs[game], label=self._setting.label,
+                partner=self._setting.partner, sampling=sampling, results=str(self._setting.results),
+            )  # fmt: skip
+        except BaseException:  # cancelled, too: nobody else knows of this worker yet
+            await worker.close()
+            raise
         if "problem" in answer:
             await worker.close()
             self._problems[game] = answer["problem"]

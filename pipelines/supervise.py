@@ -8,12 +8,15 @@ from collections.abc import Callable
 from pairgen.engines import Completion, Engine, Request
 from pairgen.errors import EngineError, EngineRefused, EngineRestarted
 
+PAUSE_S = 5.0
+"""How long an engine that did not start is left alone before the next attempt: a server takes time to come back."""
+
 
 class Supervised:
     """Wraps an engine: whoever was waiting when it died gets EngineRestarted once it serves again.
 
-    After `restarts` deaths, where it cannot be started again, and at once where it refuses to serve, the engine's own
-    EngineError is raised.
+    After `restarts` deaths and failed attempts to start it again, and at once where it refuses to serve, the engine's
+    own EngineError is raised.
     """
 
     def __init__(self, engine: Engine, restarts: int, on_restart: Callable[[str], None]):
@@ -46,14 +49,27 @@ class Supervised:
         async with self._lock:
             if life != self._life:
                 return
-            if self._left <= 0:
-                raise error
-            self._left -= 1
             self.deaths += 1
-            self._on_restart(str(error))
-            await self._engine.close()
-            await self._engine.start()
+            while not await self._restarted(error):
+                await asyncio.sleep(PAUSE_S)
             self._life += 1
+
+    async def _restarted(self, why: EngineError) -> bool:
+        """One attempt; raises `why` where none is left, and what this attempt met where it was the last one."""
+        if self._left <= 0:
+            raise why
+        self._left -= 1
+        self._on_restart(str(why))
+        await self._engine.close()
+        try:
+            await self._engine.start()
+        except EngineRefused:
+            raise
+        except EngineError:
+            if self._left <= 0:
+                raise
+            return False
+        return True
 
     async def close(self) -> None:
         await self._engine.close()

@@ -355,6 +355,26 @@ def test_an_engine_starts_again_after_it_was_closed(fakes):
         asyncio.run(engine.generate(ask()))
 
 
+def test_one_server_that_answers_is_enough_to_start_again(fakes):
+    alive, gone = fakes(), Fake()
+
+    async def run():
+        engine = engine_for(alive, gone, model="small")
+        await engine.start()
+        session = next(str(i) for i in range(99) if engine._pick(str(i)).url == gone.url)
+        await engine.close()
+        gone.die()
+        await engine.start()
+        reply = await engine.generate(ask(session=session))
+        await engine.close()
+        alive.die()
+        with pytest.raises(EngineError, match="No server answers"):
+            await engine.start()
+        return reply.text
+
+    assert alive.url in asyncio.run(run())
+
+
 def test_an_argument_for_an_engine_in_this_process_is_wrong_usage():
     with pytest.raises(UsageProblem, match="--engine-arg"):
         OpenAIEngine(EngineOptions(base_urls=("http://localhost:1/v1",), engine_args=("seed=1",)))

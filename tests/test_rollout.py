@@ -8,9 +8,10 @@ import signal
 import pytest
 
 from pairgen.engines import Completion, Sampling
-from pairgen.errors import EngineError, RequestError
+from pairgen.errors import EngineError, PairgenError, RequestError
 from pairgen.records import EpisodeKey, Message
 from pairgen.store import Journal, read_episodes
+from pipelines import supervise
 from pipelines.plan import make_plan
 from pipelines.rollout import Setting, play_all
 from pipelines.supervise import Supervised
@@ -171,6 +172,47 @@ def test_a_supervised_engine_is_revived_and_its_episodes_begin_anew(play, tmp_pa
     assert all([m.index for m in e.moves] == [0, 1] for e in episodes)
 
 
+@pytest.mark.parametrize(("restarts", "survives"), [(3, True), (2, False)])
+def test_an_engine_that_does_not_start_at_once_is_given_time(play, monkeypatch, restarts, survives):
+    monkeypatch.setattr(supervise, "PAUSE_S", 0.01)
+    requests = []
+
+    def answer(request):
+        requests.append(request)
+        if len(requests) == 2:
+            raise EngineError("the server is gone")
+        return wrong(request)
+
+    class Slow(Puppet):
+        async def start(self):
+            self.starts += 1
+            if self.starts < 3:
+                raise EngineError("nobody answers")
+
+    engine, said = Slow(answer), []
+    if survives:
+        episodes, _ = play(Supervised(engine, restarts, said.append))
+        assert {e.outcome for e in episodes} == {"lose"}
+    else:
+        with pytest.raises(EngineError, match="nobody answers"):
+            play(Supervised(engine, restarts, said.append))
+    assert (engine.starts, len(said)) == (restarts, restarts)
+
+
+def test_an_attempt_that_did_not_count_leaves_nothing_in_the_results(play, tmp_path):
+    results = tmp_path / "run" / "clem" / "m" / "roundtrip" / "near"
+
+    def answer(request):
+        (results / "instance_00000").mkdir(parents=True, exist_ok=True)
+        (results / "instance_00000" / "player_2.requests.json").write_text("{}")
+        return wrong(request)
+
+    play(Puppet(answer), limit=1)
+    found = sorted(str(p.relative_to(results)) for p in results.rglob("*.*"))
+    files = ("instance.json", "interactions.json", "player_1.requests.json", "scores.json")
+    assert found == ["experiment.json", *(f"instance_00000/{name}" for name in files)]
+
+
 def test_a_killed_worker_costs_no_episode(play, tmp_path):
     engine = Puppet(wrong, latency=0.05)
 
@@ -189,6 +231,33 @@ def test_a_killed_worker_costs_no_episode(play, tmp_path):
     assert len({e.key for e in episodes}) == 12
     assert {e.outcome for e in episodes} == {"lose"}
     assert all([m.index for m in e.moves] == [0, 1] for e in episodes)
+
+
+@pytest.mark.parametrize(("deaths", "answered"), [(2, True), (3, False)])
+def test_a_question_goes_to_another_worker_where_one_is_killed(server, monkeypatch, deaths, answered):
+    killed, fresh = [], server.worker
+
+    def children():
+        return set(os.popen(f"ps -o pid= --ppid {server._process.pid}").read().split())
+
+    async def doomed():
+        before = children()
+        worker = await fresh()
+        while len(killed) < deaths:
+            for pid in children() - before:
+                os.kill(int(pid), signal.SIGKILL)
+                killed.append(pid)
+                return worker
+            await asyncio.sleep(0.01)
+        return worker
+
+    monkeypatch.setattr(server, "worker", doomed)
+    asked = server.ask(op="catalog", clembench=None, cwd=".", selectors=["roundtrip"])
+    if answered:
+        assert [g["game"] for g in server.loop.run_until_complete(asked)["games"]] == ["roundtrip"]
+    else:
+        with pytest.raises(PairgenError, match=r"ended 3 times.*games\.log"):
+            server.loop.run_until_complete(asked)
 
 
 BROKEN = {

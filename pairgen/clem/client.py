@@ -23,6 +23,9 @@ HASH_SEED = "0"
 
 DEMO_GAMES = Path(__file__).parent.parent / "demogames"
 
+TRIES = 3
+"""How often a question is put to a new worker when its worker process dies under it."""
+
 START_TIMEOUT_S = 180.0
 STALL_S = 600.0
 
@@ -77,6 +80,18 @@ class GameServer:
         except OSError as error:
             raise PairgenError(f"the game server is gone ({error}): see {self._logs / 'games.log'}.") from None
         return GameWorker(reader, writer)
+
+    async def ask(self, **message: Any) -> dict[str, Any]:
+        """One answer from a worker of its own, from another one where that dies. Raises PairgenError."""
+        for _ in range(TRIES):
+            worker = await self.worker()
+            try:
+                return await worker.ask("", **message)
+            except WorkerDied:
+                continue
+            finally:
+                await worker.close()
+        raise PairgenError(f"the game process ended {TRIES} times: see {self._logs / 'games.log'}.")
 
 
 class GameWorker:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -216,20 +218,24 @@ class Table:
     def _write(self, results: Path, interactions: dict[str, Any]) -> Path:
         master, instance = self._env.game_master, self.row["game_instance"]
         layout = ResultsFolder(results, ".")
-        folder = layout.to_instance_dir_path(master, instance)
-        experiment = {
-            **self.row["experiment"],
-            "game_name": master.game_spec.game_name,
-            "player_models": self._record.infos,
-        }
-        if not (folder.parent / "experiment.json").exists():
-            store_json(experiment, "experiment.json", folder.parent)
+        folder = Path(layout.to_instance_dir_path(master, instance))
+        infos, name = self._record.infos, master.game_spec.game_name
+        experiment = {**self.row["experiment"], "game_name": name, "player_models": infos}
+        shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt that was killed before it counted
+        _store_once(experiment, folder.parent / "experiment.json")
         store_json(instance, "instance.json", folder)
         for name, calls in self._record.calls.items():
             if len(calls):
                 store_json(calls.requests, f"{name.lower().replace(' ', '_')}.requests.json", folder)
         store_json(interactions, "interactions.json", folder)
-        return Path(folder)
+        return folder
+
+
+def _store_once(data: Any, path: Path) -> None:
+    """Many episodes share the file, and a worker may be killed while it writes: it appears whole or not at all."""
+    if not path.exists():
+        store_json(data, f".{path.name}.{os.getpid()}", path.parent)
+        path.with_name(f".{path.name}.{os.getpid()}").replace(path)
 
 
 def _experiment_and_instance(row: dict[str, Any]) -> dict[str, Any]:

@@ -56,13 +56,24 @@ class OpenAIEngine:
         self._urls = tuple(dict.fromkeys(url.rstrip("/") for url in urls))
         self._options = options
         self._servers: tuple[Server, ...] = ()
+        self._known: dict[str, tuple[tuple[str, ...], bool]] = {}
         self._template = loose("--chat-template-kwargs", options.chat_template_kwargs)
 
     async def start(self) -> None:
-        """Ask every server for its models; raises EngineError naming the address that does not answer, and the fix."""
-        self._servers = tuple(Server(url, self._client(url)) for url in self._urls)
+        """Ask every server for its models; raises EngineError naming the address that does not answer, and the fix.
+
+        Where it starts again, one server that answers is enough: the others rest and are tried later.
+        """
+        earlier = self._known
+        self._servers = tuple(Server(url, self._client(url), *earlier.get(url, ())) for url in self._urls)
         try:
-            await asyncio.gather(*map(_look, self._servers))
+            found = await asyncio.gather(*map(_look, self._servers), return_exceptions=True)
+            failed = [(server, error) for server, error in zip(self._servers, found, strict=True) if error]
+            for server, error in failed:
+                if not (earlier and isinstance(error, EngineError) and len(failed) < len(found)):
+                    raise error
+                server.resting_until = time.monotonic() + REST_S
+            self._known = {server.url: (server.models, server.fills_gaps) for server in self._servers}
             if not self.model:
                 self.model = _only_model(self._servers)
         except EngineError:

@@ -21,6 +21,7 @@ from pairgen.engines import Completion, EngineOptions, Request
 from pairgen.engines.adapter import Adapter, cannot_apply, find_adapter, rank_for_vllm
 from pairgen.engines.arguments import loose, read, typed
 from pairgen.engines.chat import Chat, cannot_load, check_folder, check_room, check_start, context_of, load_chat
+from pairgen.engines.guard import Guard
 from pairgen.engines.precision import cpu_likes_bfloat16
 from pairgen.engines.select import cpu_vllm
 from pairgen.errors import EngineError, RequestError, UsageProblem
@@ -48,6 +49,7 @@ class VllmEngine:
         self._count = itertools.count()
         self._llm: Any = None
         self._chat: Chat | None = None
+        self._guard: Guard | None = None
         self._limit = 0
         self._ranks = 1
         self._adapter: Adapter | None = None
@@ -67,6 +69,7 @@ class VllmEngine:
         self._chat, context = await asyncio.to_thread(self._look, given)
         check_start(self.model, context, self._options.max_model_len, self._options.max_tokens)
         chosen = {k: v for k, v in self._defaults(on_cpu, context).items() if k in fields} | given
+        self._guard = self._guard or Guard()
         try:
             args = AsyncEngineArgs(model=self.model, **chosen)
             self._llm = AsyncLLM.from_engine_args(args)
@@ -107,11 +110,14 @@ class VllmEngine:
 
     async def close(self) -> None:
         llm, self._llm, self._chat = self._llm, None, None
+        guard, self._guard = self._guard, None
         if llm is not None:
             logging.getLogger("vllm").setLevel(logging.CRITICAL)  # it calls its own orderly end an engine's death
             await asyncio.to_thread(llm.shutdown, SHUTDOWN_S)
             del llm
             gc.collect()  # its finalizer must not wait for the interpreter's end, when half of vLLM is gone
+        if guard is not None:
+            guard.dismiss()
 
     def _look(self, given: dict[str, Any]) -> tuple[Chat, int | None]:
         """The tokenizer, and the context length that the model's configuration states."""
