@@ -135,6 +135,8 @@ class _Referee:
         specs = {game["game"]: game["spec"] for game in found["games"]}
         self._say_missing(names, specs)
         episodes = [self._episodes[name] for name in owed if self._episodes[name].game in specs]
+        if not episodes:
+            return known
         whose = {pair.move_id: pair.episode_id for pair in pairs}
         with progress(len(episodes), "verifying", "episode") as bar:
 
