@@ -40,8 +40,8 @@ class Speed(NamedTuple):
     apart: list[float]
 
 
-def pairs_of(episodes: Sequence[Episode], strategies: Sequence[str]) -> list[Pair]:
-    config = CorruptConfig(strategy=tuple(strategies), per_player=0)
+def pairs_of(episodes: Sequence[Episode], strategies: Sequence[str], moves: int) -> list[Pair]:
+    config = CorruptConfig(strategy=tuple(strategies), per_player=0, per_game=moves)
     built = build(episodes, config, choose(strategies, "", STRATEGIES), STRATEGIES, NO_EVAL_SPLIT)
     return [*built.train, *built.test]
 
@@ -157,14 +157,17 @@ def _rates(together: float, apart: float) -> tuple[str, str, str]:
     "--strategy", multiple=True, default=("verbose", "looping", "format_break", "role_bleed"), show_default=True
 )
 @click.option("--games", default="", help="These games alone, separated by commas [all].")
+@click.option("--moves", default=0, help="The most moves a game [all].")
 @click.option("--sample", default=30, show_default=True, help="Pairs a game that are put to a replay of their own.")
 @click.option("--repeat", default=3, show_default=True)
-def main(run: Path, clembench: Path, strategy: tuple[str, ...], games: str, sample: int, repeat: int) -> None:
+def main(
+    run: Path, clembench: Path, strategy: tuple[str, ...], games: str, moves: int, sample: int, repeat: int
+) -> None:
     """Measure and print."""
     check_run(run)
     names = {name for name in games.split(",") if name}
     episodes = [e for e in read_episodes(run) if not names or e.game in names]
-    pairs = pairs_of(episodes, strategy)
+    pairs = pairs_of(episodes, strategy, moves)
     speeds, wall = asyncio.run(measure_all(episodes, pairs, clembench, sample, repeat))
     header = ("game", "episodes", "pairs", "pairs/s of a core", "set up for each", "ratio")
     print("\n".join(table(rows_of(speeds), header)))
