@@ -123,6 +123,7 @@ async def measure_all(
                     say(f"{game} is left out: {speed}")
                 else:
                     speeds.append(speed)
+                    say("  ".join(map(str, rows_of([speed])[0])))
             judged = [pair for pair in pairs if pair.game in {s.game for s in speeds}]
             started = time.monotonic()
             await ask_referee(server, specs, episodes, tries_of(judged), lambda _: None)
