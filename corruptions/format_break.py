@@ -25,8 +25,13 @@ WEIGHTS = {
 }  # fmt: skip
 
 
+def read_options(chosen: Mapping[str, str]) -> str | None:
+    """The kind of break."""
+    return options.one_of("format_break", chosen, "kind", BREAKS)
+
+
 def corrupt(material: Material, rng: random.Random, chosen: Mapping[str, str]) -> Corruption | Decline:
-    kind = options.one_of("format_break", chosen, "kind", BREAKS)
+    kind = read_options(chosen)
     reply = material.move.reply
     if declined := refusal(reply):
         return declined
@@ -64,4 +69,5 @@ STRATEGY = Strategy(
     corrupt=corrupt,
     requires_violation=True,
     options={"kind": f"{', '.join(BREAKS)} (default: all of them)"},
+    check=read_options,
 )

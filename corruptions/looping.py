@@ -32,9 +32,14 @@ class Loop(NamedTuple):
     joint: str
 
 
-def corrupt(material: Material, rng: random.Random, chosen: Mapping[str, str]) -> Corruption | Decline:
+def read_options(chosen: Mapping[str, str]) -> tuple[int, str | None]:
+    """The most repeats, and the kind of loop."""
     most = options.whole_number("looping", chosen, "max_repeats", 2, MOST_REPEATS, USUAL_REPEATS)
-    kind = options.one_of("looping", chosen, "kind", LOOPS)
+    return most, options.one_of("looping", chosen, "kind", LOOPS)
+
+
+def corrupt(material: Material, rng: random.Random, chosen: Mapping[str, str]) -> Corruption | Decline:
+    most, kind = read_options(chosen)
     reply = material.move.reply
     if declined := refusal(reply):
         return declined
@@ -169,4 +174,5 @@ STRATEGY = Strategy(
         "max_repeats": f"how often at most, from 2 to {MOST_REPEATS} (default {USUAL_REPEATS})",
         "kind": f"{', '.join(LOOPS)} (default: all of them)",
     },
+    check=read_options,
 )

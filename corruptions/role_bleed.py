@@ -23,8 +23,13 @@ FORM_SHARE = 0.85  # how often the prompt's own form is used, where it shows one
 LABEL_SHARE = 0.3
 
 
+def read_options(chosen: Mapping[str, str]) -> int:
+    """The most rounds."""
+    return options.whole_number("role_bleed", chosen, "rounds", 1, MOST_ROUNDS, 3)
+
+
 def corrupt(material: Material, rng: random.Random, chosen: Mapping[str, str]) -> Corruption | Decline:
-    most = options.whole_number("role_bleed", chosen, "rounds", 1, MOST_ROUNDS, 3)
+    most = read_options(chosen)
     reply = material.move.reply
     if declined := refusal(reply):
         return declined
@@ -110,4 +115,5 @@ STRATEGY = Strategy(
     corrupt=corrupt,
     requires_violation=True,
     options={"rounds": f"how many messages and moves are invented at most, from 1 to {MOST_ROUNDS} (default 3)"},
+    check=read_options,
 )

@@ -37,11 +37,17 @@ class Filler(NamedTuple):
     kind: str
 
 
-def corrupt(material: Material, rng: random.Random, chosen: Mapping[str, str]) -> Corruption | Decline:
+def read_options(chosen: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Style and place."""
     style = options.one_of("verbose", chosen, "style", STYLES)
     place = options.one_of("verbose", chosen, "place", PLACES)
     if style == "reference" and place not in (None, "after"):
         raise UsageProblem(f"verbose:style=reference always appends: leave out place={place}")
+    return style, place
+
+
+def corrupt(material: Material, rng: random.Random, chosen: Mapping[str, str]) -> Corruption | Decline:
+    style, place = read_options(chosen)
     reply = material.move.reply
     if declined := refusal(reply):
         return declined
@@ -190,4 +196,5 @@ STRATEGY = Strategy(
         "style": "composed (default), or reference: one of five fixed sentences appended, as in the published recipe",
         "place": "before, after or inside (default: all of them)",
     },
+    check=read_options,
 )

@@ -161,13 +161,20 @@ def read_journal(run: Path) -> Iterator[Episode]:
     return (episode for _, episode in _journal_lines(run))
 
 
-def _journal_lines(run: Path) -> Iterator[tuple[int, Episode]]:
-    """Each readable line as the byte at which it begins and the episode it holds."""
-    path, place = run / JOURNAL, 0
-    if not path.exists():
+def check_run(run: Path) -> None:
+    """Raise UsageProblem where there is nothing at `run`, and PairgenError where what is there is no run."""
+    if not run.exists():
+        raise UsageProblem(f"{run} does not exist: give the folder of a run (rollout --out, import --out).")
+    if not (run / JOURNAL).exists():
         raise PairgenError(
             f"{run} is not a run: it holds no {JOURNAL}; make one with pairgen rollout or pairgen import."
         )
+
+
+def _journal_lines(run: Path) -> Iterator[tuple[int, Episode]]:
+    """Each readable line as the byte at which it begins and the episode it holds."""
+    check_run(run)
+    path, place = run / JOURNAL, 0
     with path.open("rb") as handle:
         for number, line in enumerate(handle, 1):
             if not line.endswith(b"\n"):

@@ -15,10 +15,11 @@ from pairgen.records import Move
 
 
 class Rival(NamedTuple):
-    """Another reply of the same model to the very same prompt, in an episode that was not won, and how that ended."""
+    """Another reply to the very same prompt in an episode that was not won, how that ended, and which model said it."""
 
     reply: str
     outcome: str
+    model: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,12 @@ class Decline(NamedTuple):
     reason: str
 
 
-Corrupt = Callable[[Material, random.Random, Mapping[str, str]], Corruption | Decline]
+Corruptions = Corruption | tuple[Corruption, ...]
+Corrupt = Callable[[Material, random.Random, Mapping[str, str]], Corruptions | Decline]
+
+
+def _anything(options: Mapping[str, str]) -> None:
+    """Options without a value that could be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,9 @@ class Strategy:
     """One way to make a rejected reply.
 
     `requires_violation` says that a pair is kept only if the game master rejects the rejected side (where it can be
-    asked). `options` are the words that may follow `name:` on the command line, with what they mean.
+    asked). `options` are the words that may follow `name:` on the command line, with what they mean; `check` raises
+    UsageProblem for a value that cannot be, before there is a move. A strategy that gives several corruptions for a
+    move says in `most_per_prompt` how many pairs a prompt may have (0: no bound; its option `per_prompt` goes first).
     """
 
     name: str
@@ -65,6 +73,8 @@ class Strategy:
     corrupt: Corrupt
     requires_violation: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    most_per_prompt: int = 0
+    check: Callable[[Mapping[str, str]], object] = _anything
 
 
 class Choice(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pairgen.clem.client import DEMO_GAMES, GameServer
 from pairgen.console import progress, say
 from pairgen.errors import UsageProblem, did_you_mean
 from pairgen.records import Episode, Pair
-from pairgen.store import CONFIG, JOURNAL, is_torn, read_json, stream_episodes
+from pairgen.store import CONFIG, JOURNAL, check_run, is_torn, read_json, stream_episodes
 from pairgen.strategy import Strategy
 from pipelines import corrupt, eval_split, manifest, pairset, verify
 from pipelines.corrupt import CorruptConfig
@@ -35,26 +36,32 @@ def assemble(
 ) -> Manifest:
     """Make the pair set `out` of some runs; the manifest says what came of it, also where no pair did.
 
-    Raises UsageProblem and PairgenError with the fix, before anything is written.
+    Raises UsageProblem and PairgenError with the fix, before anything is written; what can be told from the command
+    alone, before anything is read.
     """
     choices = corrupt.choose(config.strategy, config.style, strategies)
+    for run in runs:
+        check_run(run)
     pairset.check_out(out, overwrite=overwrite)
     evaluation = eval_split.read_eval_split(
         keys=eval_keys, split=config.eval_split, results=eval_results, none=config.no_eval_split
     )
-    episodes, used = _read_runs(runs, config.games)
+    episodes, used, homes = _read_runs(runs, config.games)
     notes = unmatched_games(evaluation, {e.game for e in episodes})
     for note in notes:
         say(note)
-    referee = _Referee(runs, episodes, clembench) if config.verify else None
-    built = corrupt.build(episodes, config, choices, strategies, evaluation, _watched, referee)
+    with contextlib.ExitStack() as stack:
+        referee = stack.enter_context(_Referee(homes, episodes, clembench)) if config.verify else None
+        built = corrupt.build(episodes, config, choices, strategies, evaluation, _watched, referee)
     made = manifest.make_manifest(built, config, evaluation, notes, episodes, used, pairset.versions(episodes))
     pairset.write_pairset(out, built.train, built.test, built.drops, made, overwrite=overwrite)
     return made
 
 
-def _read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode], list[RunUsed]]:
+def _read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode], list[RunUsed], dict[str, Path]]:
+    """The episodes, what the runs say of themselves, and in which run each episode (by id) is."""
     episodes: list[Episode] = []
+    homes: dict[str, Path] = {}
     played: set[str] = set()
     used = []
     for run in sorted(runs, key=lambda r: (r.resolve().name, str(r.resolve()))):
@@ -66,19 +73,31 @@ def _read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode
                 played.add(episode.game)
                 if not games or episode.game in games:
                     episodes.append(episode)
+                    homes.setdefault(episode.episode_id, run)
                 bar.update()
         used.append(pairset.describe_run(run, len(episodes) - before))
     for game in games:
         if game not in played:
             raise UsageProblem(f"--games {game}: the run has no such game, {did_you_mean(game, played)}")
-    return episodes, used
+    return episodes, used, homes
 
 
 class _Referee:
-    """Asks the game masters about pairs; says once which games are not to be had."""
+    """Asks the game masters about pairs, as often as it is called; says once which games are not to be had.
 
-    def __init__(self, runs: Sequence[Path], episodes: Sequence[Episode], clembench: Path | None):
-        self._runs, self._episodes = runs, episodes
+    `homes` has the run of each episode: there its verdicts are kept, whatever other runs are taken along. The game
+    server starts when it is first needed and serves until the `with` block ends.
+    """
+
+    def __init__(self, homes: Mapping[str, Path], episodes: Sequence[Episode], clembench: Path | None):
+        self._homes, self._episodes = homes, {e.episode_id: e for e in episodes}
+        self._loop, self._stack = asyncio.new_event_loop(), contextlib.AsyncExitStack()
+        self._server: GameServer | None = None
+        self._names: tuple[str, ...] = ()
+        self._found: dict[str, Any] = {}
+        self._notebooks: dict[tuple[Path, str], verify.Notebook] = {}
+        self._told: set[str] = set()
+        runs = dict.fromkeys(homes.values())
         saved = [read_json(run / CONFIG) for run in runs if (run / CONFIG).exists()]
         played_from = [(entry.get("config") or {}).get("clembench") for entry in saved]
         found = [clembench and str(clembench.resolve()), *played_from]
@@ -87,35 +106,65 @@ class _Referee:
     def __call__(self, pairs: Sequence[Pair]) -> Mapping[Try, Verdict]:
         names = sorted({pair.game for pair in pairs})
         if self._clembench or places_of_games(Path.cwd(), names):
-            return asyncio.run(self._ask(pairs, names))
+            return self._loop.run_until_complete(self._ask(pairs, names))
         self._say_missing(names, {})
         return {}
 
+    def __enter__(self) -> _Referee:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.run_until_complete(self._close())
+        self._loop.close()
+
+    async def _close(self) -> None:
+        for task in (tasks := asyncio.all_tasks() - {asyncio.current_task()}):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._stack.aclose()
+
     async def _ask(self, pairs: Sequence[Pair], names: Sequence[str]) -> Mapping[Try, Verdict]:
-        with tempfile.TemporaryDirectory(prefix="pairgen-") as logs:
-            async with GameServer(Path(logs)) as server:
-                found = await self._games(server, names)
-                notebook = verify.Notebook(self._runs[0] / "verdicts.jsonl", found["edition"])
-                owed = verify.owed(tries_of(pairs), notebook.known)
-                specs = {game["game"]: game["spec"] for game in found["games"]}
-                self._say_missing(names, specs)
-                episodes = [e for e in self._episodes if e.episode_id in owed and e.game in specs]
-                with progress(len(episodes), "verifying", "episode") as bar:
+        if self._server is None:
+            logs = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="pairgen-"))
+            self._server = await self._stack.enter_async_context(GameServer(Path(logs)))
+        found = await self._games(self._server, names)
+        wanted = tries_of(pairs)
+        notebooks = {name: self._notebook(self._homes[name], found["edition"]) for name in wanted}
+        known = {t: said for notebook in notebooks.values() for t, said in notebook.known.items()}
+        owed = verify.owed(wanted, known)
+        specs = {game["game"]: game["spec"] for game in found["games"]}
+        self._say_missing(names, specs)
+        episodes = [self._episodes[name] for name in owed if self._episodes[name].game in specs]
+        if not episodes:
+            return known
+        whose = {pair.move_id: pair.episode_id for pair in pairs}
+        with progress(len(episodes), "verifying", "episode") as bar:
 
-                    def note(verdicts: dict[Try, Verdict]) -> None:
-                        notebook.add(verdicts)
-                        bar.update()
+            def note(verdicts: dict[Try, Verdict]) -> None:
+                known.update(verdicts)
+                notebooks[whose[next(iter(verdicts))[0]]].add(verdicts)
+                bar.update()
 
-                    await verify.ask_referee(server, specs, episodes, owed, note)
-                return notebook.known
+            await verify.ask_referee(self._server, specs, episodes, owed, note)
+        return known
+
+    def _notebook(self, run: Path, edition: str) -> verify.Notebook:
+        if (run, edition) not in self._notebooks:
+            self._notebooks[run, edition] = verify.Notebook(run / "verdicts.jsonl", edition)
+        return self._notebooks[run, edition]
 
     async def _games(self, server: GameServer, names: Sequence[str]) -> dict[str, Any]:
-        return await server.ask(
+        if set(names) <= set(self._names):
+            return self._found
+        self._found = await server.ask(
             op="catalog", clembench=self._clembench, cwd=str(Path.cwd()), selectors=list(names), lenient=True
         )
+        self._names = tuple(names)
+        return self._found
 
     def _say_missing(self, names: Sequence[str], specs: Mapping[str, Any]) -> None:
-        missing = [name for name in names if name not in specs]
+        missing = [name for name in names if name not in specs and name not in self._told]
+        self._told.update(missing)
         if missing:
             say(
                 f"not verified, since the games are not here: {', '.join(missing)} "

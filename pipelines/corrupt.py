@@ -14,17 +14,18 @@ from typing import NamedTuple
 
 from pairgen.errors import UsageProblem
 from pairgen.records import Drop, Episode, InstanceKey, Message, Pair, content_id
-from pairgen.strategy import Choice, Decline, Material, Strategy, parse_choice
+from pairgen.strategy import Choice, Corruption, Decline, Material, Strategy, parse_choice
 from pipelines.decontaminate import EvalSplit, Net, decontaminate
 from pipelines.dedup import dedup
-from pipelines.funnel import StageCount, count_stage
+from pipelines.funnel import StageCount, count_stage, drop_pair
 from pipelines.harvest import Caps, Peers, Rivals, WonMove, find_peers, find_rivals, harvest, place_of
+from pipelines.redraw import Referee, redraw
 from pipelines.split import split
-from pipelines.verdicts import Policy, Try, Verdict, judge
+from pipelines.spread import spread
+from pipelines.verdicts import Policy, judge
 
 NOT_VERIFIED = "unverifiable: not verified"
 
-Referee = Callable[[Sequence[Pair]], Mapping[Try, Verdict]]
 Watch = Callable[[Sequence[WonMove], str], Iterable[WonMove]]
 
 
@@ -52,7 +53,7 @@ class CorruptConfig:
 
 
 class Made(NamedTuple):
-    """`entered` = one try for each move and strategy = `pairs` plus `drops`."""
+    """`entered` tries are `pairs` plus `drops`."""
 
     pairs: list[Pair]
     drops: list[Drop]
@@ -73,21 +74,24 @@ class Built(NamedTuple):
 def choose(texts: Sequence[str], style: str, strategies: Mapping[str, Strategy]) -> list[Choice]:
     """The strategies that `--strategy` and `--style` ask for.
 
-    Raises UsageProblem for what is not known, for a strategy given twice, and for a style that none of them takes.
+    Raises UsageProblem for what is not known (the values of options, too), for a strategy given twice, and for a style
+    that none of them takes.
     """
     choices = [parse_choice(text, strategies) for text in texts]
     names = [c.name for c in choices]
     for name in names:
         if names.count(name) > 1:
             raise UsageProblem(f"--strategy {name} was given twice: give it once, with a weight (such as {name}:2).")
-    if not style:
-        return choices
-    if not any("style" in strategies[name].options for name in names):
+    if style and not any("style" in strategies[name].options for name in names):
         raise UsageProblem(f"--style {style}: {' and '.join(names)} has no styles, leave it out.")
-    return [
-        c._replace(options={"style": style, **c.options}) if "style" in strategies[c.name].options else c
-        for c in choices
-    ]
+    if style:
+        choices = [
+            c._replace(options={"style": style, **c.options}) if "style" in strategies[c.name].options else c
+            for c in choices
+        ]
+    for choice in choices:
+        strategies[choice.name].check(choice.options)
+    return choices
 
 
 def build(
@@ -101,7 +105,8 @@ def build(
 ) -> Built:
     """Make the pairs of these episodes. `watch` may show progress over the moves that it hands on unchanged.
 
-    `referee` gives the verdicts on both sides of pairs; without one they stay unverified, and all are kept.
+    `referee` gives the verdicts on both sides of pairs (it may be asked more than once, see `redraw`); without one they
+    stay unverified, and all are kept.
     """
     net = Net(evaluation)
     net.learn(episodes)
@@ -114,9 +119,22 @@ def build(
     rivals = find_rivals(episodes) if any(c.name == "contrast" for c in choices) else {}
     made = corrupt(won.kept, choices, strategies, peers, config.seed, watch, rivals)
     clean = decontaminate(made.pairs, net)
-    judged = judge(clean.kept, referee(clean.kept), policy_of(config, strategies)) if referee else None
+    judged = None
+    if referee:
+        sources = {won_move.move_id: won_move for won_move in won.kept}
+        options = {c.name: c.options for c in choices}
+
+        def again(pair: Pair, attempt: int) -> list[Pair]:
+            source, strategy = sources[pair.move_id], strategies[pair.strategy]
+            material = _material(source, peers, rivals)
+            made = _spoil(source, material, strategy, options[strategy.name], config.seed, attempt)
+            return [other for other in made if isinstance(other, Pair)]
+
+        policy = policy_of(config, strategies)
+        drawn = redraw(clean.kept, referee, again, policy)
+        judged = judge(drawn.pairs, drawn.verdicts, policy, drawn.attempts)
     proven = judged.kept if judged else clean.kept
-    unique = dedup(proven)
+    unique = dedup(proven, several={name for name, s in strategies.items() if s.most_per_prompt})
     sides = split(unique.kept, config.test_size, config.seed)
     funnel = (
         count_stage("harvest", "moves", won.entered, len(won.kept), won.drops),
@@ -146,26 +164,32 @@ def corrupt(
     watch: Watch = lambda moves, _: moves,
     rivals: Rivals = MappingProxyType({}),
 ) -> Made:
-    """One pair for each move and strategy, unless the strategy declines; a strategy of less weight gets fewer moves.
+    """What each strategy makes of each move, unless it declines; a strategy of less weight gets fewer moves.
 
-    The order of moves and of choices does not matter.
+    A try is one rejected side that was looked for: one for each move and strategy, or, where the strategy gave several,
+    as many as it gave. What a prompt has too many of (`most_per_prompt`) is dropped. The order of moves and of choices
+    does not matter.
     """
     heaviest = max(c.weight for c in choices)
     pairs: list[Pair] = []
     drops: list[Drop] = []
+    tries = 0
     for choice in sorted(choices, key=lambda c: c.name):
+        strategy, made = strategies[choice.name], []
         chosen = _share(moves, choice.name, choice.weight / heaviest, seed)
         for won in watch(moves, choice.name):
             if won.move_id not in chosen:
                 drops.append(_drop(won, choice.name, "share"))
+                tries += 1
                 continue
-            material = _material(won, peers, rivals)
-            result = _spoil(won, material, strategies[choice.name], choice.options, seed)
-            if isinstance(result, Pair):
-                pairs.append(result)
-            else:
-                drops.append(result)
-    return Made(pairs, drops, len(moves) * len(choices))
+            results = _spoil(won, _material(won, peers, rivals), strategy, choice.options, seed)
+            tries += len(results)
+            made += [result for result in results if isinstance(result, Pair)]
+            drops += [result for result in results if isinstance(result, Drop)]
+        kept, over = spread(made, int(choice.options.get("per_prompt", strategy.most_per_prompt)), seed)
+        pairs += kept
+        drops += [drop_pair(pair, "corrupt", "cap_per_prompt") for pair in over]
+    return Made(pairs, drops, tries)
 
 
 def _share(moves: Sequence[WonMove], name: str, share: float, seed: int) -> set[str]:
@@ -186,17 +210,26 @@ def _material(won: WonMove, peers: Peers, rivals: Rivals) -> Material:
     return Material(move, game, peers.get((game, move.role), ()), others)
 
 
-def _spoil(won: WonMove, material: Material, strategy: Strategy, options: Mapping[str, str], seed: int) -> Pair | Drop:
-    episode, move = won.episode, won.move
-    chance = random.Random(int(content_id(seed, won.move_id, strategy.name), 16))
+def _spoil(
+    won: WonMove, material: Material, strategy: Strategy, options: Mapping[str, str], seed: int, attempt: int = 0
+) -> list[Pair | Drop]:
+    """One result or more; each `attempt` (0 is the first) has chances of its own."""
+    again = (attempt,) if attempt else ()
+    chance = random.Random(int(content_id(seed, won.move_id, strategy.name, *again), 16))
     result = strategy.corrupt(material, chance, options)
     if isinstance(result, Decline):
-        return _drop(won, strategy.name, result.reason)
+        return [_drop(won, strategy.name, result.reason)]
+    several = (result,) if isinstance(result, Corruption) else result
+    return [_pair(won, strategy.name, made) for made in several] or [_drop(won, strategy.name, "nothing_made")]
+
+
+def _pair(won: WonMove, strategy: str, result: Corruption) -> Pair | Drop:
+    episode, move = won.episode, won.move
     if result.text.split() == move.reply.split():
-        return _drop(won, strategy.name, "identical", result.detail)
+        return _drop(won, strategy, "identical", result.detail)
     return Pair(
-        content_id("pair", won.move_id, strategy.name, result.text), move.prompt, (Message("assistant", move.reply),),
-        (Message("assistant", result.text),), strategy.name, result.detail, episode.game, episode.experiment,
+        content_id("pair", won.move_id, strategy, result.text), move.prompt, (Message("assistant", move.reply),),
+        (Message("assistant", result.text),), strategy, result.detail, episode.game, episode.experiment,
         episode.task_id, episode.sample, episode.episode_id, won.move_id, move.index, move.player, move.role,
         move.model, episode.outcome, episode.main_score, NOT_VERIFIED, "", NOT_VERIFIED, "", episode.instance_hash, "",
     )  # fmt: skip

@@ -6,7 +6,7 @@ The keeper is the pair with the smallest id, so the order of the input never mat
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from pairgen.records import Drop, Messages, Pair
@@ -20,8 +20,11 @@ class Dedup(NamedTuple):
     drops: list[Drop]
 
 
-def dedup(pairs: Iterable[Pair], per_chosen: int = 1) -> Dedup:
-    """One pair for each (prompt, chosen, rejected), and at most `per_chosen` for each (prompt, chosen, strategy)."""
+def dedup(pairs: Iterable[Pair], per_chosen: int = 1, several: Collection[str] = ()) -> Dedup:
+    """One pair for each (prompt, chosen, rejected), and at most `per_chosen` for each (prompt, chosen, strategy).
+
+    The strategies in `several` give more than one for a reply, and are bounded elsewhere.
+    """
     kept: list[Pair] = []
     drops: list[Drop] = []
     exact: dict[tuple[Messages, Messages, Messages], str] = {}
@@ -31,7 +34,7 @@ def dedup(pairs: Iterable[Pair], per_chosen: int = 1) -> Dedup:
         group = groups[pair.prompt, pair.chosen, pair.strategy]
         if same is not None:
             drops.append(drop_pair(pair, "dedup", "duplicate", kept_id=same))
-        elif len(group) >= per_chosen:
+        elif len(group) >= per_chosen and pair.strategy not in several:
             drops.append(drop_pair(pair, "dedup", "repeated_chosen", kept_id=group[0]))
         else:
             exact[pair.prompt, pair.chosen, pair.rejected] = pair.pair_id

@@ -55,6 +55,13 @@ REASONS: dict[str, Reason] = {
     "cap_per_player": Reason("over --per-player", "raise --per-player"),
     "cap_per_instance": Reason("over --per-instance", "raise --per-instance"),
     "cap_per_game": Reason("over --per-game", "raise --per-game"),
+    "cap_per_prompt": Reason(
+        "over the most pairs that one prompt may have", "raise per_prompt of the strategy, see --list"
+    ),
+    "no_rival": Reason(
+        "no lost or aborted episode has another reply of this model to the prompt",
+        "play more samples of each instance (rollout --samples 8 --temperature 1), or give several runs",
+    ),
     "share": Reason("outside the share that the weight gives this strategy", "change the weights"),
     "identical": Reason("the rejected side says the same as the chosen one", "choose another --strategy"),
     "eval_key": Reason(

@@ -109,21 +109,30 @@ def find_peers(episodes: Iterable[Episode], seed: int, is_evaluation: IsEvaluati
 def find_rivals(episodes: Iterable[Episode]) -> Rivals:
     """What the learner said in lost and aborted episodes, by `place_of` the move: what a won move can be set against.
 
-    Of an aborted episode only the last move counts: the game master accepted those before it.
+    Of an aborted episode only the last move counts: the game master accepted those before it. What also won from the
+    same place is no rival, whoever said it, so that no reply is preferred there and rejected as well.
     """
     rivals: dict[str, set[Rival]] = defaultdict(set)
+    won: dict[str, set[str]] = defaultdict(set)
     for episode in episodes:
-        if episode.outcome not in ("lose", "aborted"):
+        if episode.outcome not in ("success", "lose", "aborted"):
             continue
         for move in episode.moves[-1:] if episode.outcome == "aborted" else episode.moves:
-            if _by_learner(episode, move) and move.reply.strip() and _is_text(move.reply):
-                rivals[place_of(episode.game, move)].add(Rival(move.reply, episode.outcome))
-    return {place: tuple(sorted(found)) for place, found in rivals.items()}
+            if not (_by_learner(episode, move) and move.reply.strip() and _is_text(move.reply)):
+                continue
+            if episode.outcome != "success":
+                rivals[place_of(episode.game, move)].add(Rival(move.reply, episode.outcome, move.model))
+            elif not move.violation:
+                won[place_of(episode.game, move)].add(" ".join(move.reply.split()))
+    return {
+        place: tuple(sorted(r for r in found if " ".join(r.reply.split()) not in won.get(place, ())))
+        for place, found in rivals.items()
+    }
 
 
 def place_of(game: str, move: Move) -> str:
-    """Names the state that a model is asked in: equal for equal game, role, model and prompt."""
-    return content_id("place", game, move.role, move.model, move.prompt)
+    """Names the state that a model is asked in: equal for equal game, role and prompt."""
+    return content_id("place", game, move.role, move.prompt)
 
 
 def _by_learner(episode: Episode, move: Move) -> bool:

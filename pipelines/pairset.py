@@ -57,15 +57,27 @@ def write_pairset(
 
 
 def check_out(out: Path, *, overwrite: bool) -> None:
-    """Raise UsageProblem when a pair set cannot be written to `out`; a run is never replaced by one."""
+    """Raise UsageProblem when a pair set cannot be written to `out`; a run is never replaced by one.
+
+    What is left of a try that gave no pair (its drops and manifest) is replaced without `overwrite`.
+    """
     if (out / store.JOURNAL).exists():
         raise UsageProblem(f"{out} is a run, which pairs never replace: use another --out.")
+    overwrite = overwrite or _came_to_nothing(out)
     store.check_folder(out, resume=False, overwrite=overwrite)
     foreign = {p.name for p in out.iterdir()} - OWN if overwrite and out.is_dir() else set()
     if foreign:
         raise UsageProblem(
             f"{out} holds {', '.join(sorted(foreign))}, which pairgen did not write: move it, or use another --out."
         )
+
+
+def _came_to_nothing(out: Path) -> bool:
+    if not out.is_dir() or {p.name for p in out.iterdir()} - {store.LOCK} != {DROPPED, store.MANIFEST}:
+        return False
+    with contextlib.suppress(PairgenError):
+        return read_manifest(out).pairs == 0
+    return False
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pairgen.records import Drop, Pair
@@ -50,8 +51,16 @@ class Judged(NamedTuple):
     drops: list[Drop]
 
 
-def judge(pairs: Iterable[Pair], verdicts: Mapping[Try, Verdict], policy: Policy) -> Judged:
-    """Put verdicts on pairs and drop what the policy does not allow. A side without verdict is `unverifiable`."""
+def judge(
+    pairs: Iterable[Pair],
+    verdicts: Mapping[Try, Verdict],
+    policy: Policy,
+    attempts: Mapping[str, int] = MappingProxyType({}),
+) -> Judged:
+    """Put verdicts on pairs and drop what the policy does not allow. A side without verdict is `unverifiable`.
+
+    `attempts` says by pair id how often a rejected side was made that the game master accepted.
+    """
     nothing = Verdict(NO_GAMES, "")
     kept: list[Pair] = []
     drops: list[Drop] = []
@@ -63,6 +72,9 @@ def judge(pairs: Iterable[Pair], verdicts: Mapping[Try, Verdict], policy: Policy
             rejected_reason=rejected.reason,
         )  # fmt: skip
         reason, detail = _fault(judged.strategy, chosen, rejected, policy)
+        if reason == "rejected_accepted":
+            count = attempts.get(pair.pair_id, 1)
+            detail = f"{detail}, {count} attempt{'s' * (count > 1)}"
         if reason:
             drops.append(drop_pair(judged, "verify", reason, detail))
         else:

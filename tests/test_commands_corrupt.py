@@ -19,6 +19,7 @@ from pairgen.commands import corrupt_
 from pipelines.corrupt import CorruptConfig
 
 ROOT = Path(__file__).parent.parent
+REAL = corruptions.STRATEGIES
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +120,21 @@ def test_a_set_of_evaluation_instances_alone_gives_none_and_says_why(tmp_path):
     told = summary(result)
     assert (told["pairs"], told["dropped"]["eval_key"]) == (0, 80)
     assert sorted(p.name for p in Path("pairs").iterdir()) == ["dropped.parquet", "manifest.json"]
+    assert call("corrupt", "run", "--strategy", "longer", "--no-eval-split", "--out", "pairs").exit_code == 0
+    again = call("corrupt", "run", "--strategy", "longer", "--no-eval-split", "--out", "pairs")
+    assert again.exit_code == 2 and "--overwrite" in again.stderr
+
+
+def test_what_came_to_nothing_and_holds_something_else_is_left_alone(tmp_path):
+    keys = keys_file(tmp_path / "keys.jsonl")
+    call("corrupt", "run", "--strategy", "longer", "--eval-keys", keys, "--out", "pairs")
+    Path("pairs/mine.txt").write_text("kept")
+    assert call("corrupt", "run", "--strategy", "longer", "--no-eval-split", "--out", "pairs").exit_code == 2
+    assert Path("pairs/mine.txt").read_text() == "kept"
+
+
+def test_a_set_without_pairs_is_not_pushed(tmp_path):
+    call("corrupt", "run", "--strategy", "longer", "--eval-keys", keys_file(tmp_path / "k.jsonl"), "--out", "pairs")
     assert call("push", "pairs", "me/x", "--dry-run").exit_code == 1
 
 
@@ -166,9 +182,29 @@ def test_wrong_usage_exits_with_2(args, says):
     assert not Path("pairs").exists()
 
 
-def test_a_folder_that_is_no_run_is_told():
-    result = call("corrupt", "nothing", "--strategy", "longer", "--no-eval-split", "--out", "pairs")
-    assert result.exit_code == 1 and "is not a run" in result.stderr
+@pytest.mark.parametrize(("folder", "code", "says"), [("nothing", 2, "does not exist"), ("empty", 1, "is not a run")])
+def test_a_folder_that_is_no_run_is_told_before_anything_is_read(monkeypatch, folder, code, says):
+    Path("empty").mkdir()
+    monkeypatch.setattr("pipelines.eval_split.read_eval_split", lambda **_: pytest.fail("work was begun"))
+    result = call("corrupt", "run", folder, "--strategy", "longer", "--out", "pairs")
+    assert result.exit_code == code and says in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("strategy", "says"),
+    [
+        ("verbose:style=nope", "verbose:style=nope is not known"),
+        ("verbose:style=reference:place=before", "leave out place=before"),
+        ("format_break:kind=drop_tg", "did you mean drop_tag"),
+        ("looping:max_repeats=1", "no whole number from 2"),
+        ("role_bleed:rounds=x", "no whole number"),
+        ("contrast:models=any", ""),
+    ],
+)
+def test_a_value_that_a_strategy_does_not_take_is_told_before_anything_is_read(monkeypatch, strategy, says):
+    monkeypatch.setattr(corruptions, "STRATEGIES", REAL)
+    result = call("corrupt", "nothing", "--strategy", strategy, "--no-eval-split", "--out", "pairs")
+    assert result.exit_code == 2 and (says or "nothing does not exist") in result.stderr
 
 
 def test_an_occupied_place_is_refused_before_the_work(monkeypatch):
@@ -189,7 +225,13 @@ def test_the_strategies_are_listed_without_a_run():
     result = call("corrupt", "--list")
     assert result.exit_code == 0
     assert "longer: the move and a sentence" in result.stdout and "longer:style=" in result.stdout
-    assert summary(call("corrupt", "--list", "--json"))["strategies"] == list(STRATEGIES)
+    listed = summary(call("corrupt", "--list", "--json"))["strategies"]
+    assert [s["name"] for s in listed] == list(STRATEGIES)
+    assert listed[0] == {
+        "name": "longer", "summary": "the move and a sentence",
+        "options": {"style": "words before the sentence"}, "requires_violation": False,
+    }  # fmt: skip
+    assert listed[1]["requires_violation"] is True
 
 
 def test_options_and_configuration_have_the_same_names():

@@ -9,6 +9,7 @@ from factories import STRATEGIES, eval_split, make_episode, make_episodes, make_
 
 from pairgen.errors import UsageProblem
 from pairgen.records import InstanceKey, Message
+from pairgen.strategy import Corruption, Strategy
 from pipelines.corrupt import NOT_VERIFIED, CorruptConfig, build, choose, corrupt
 from pipelines.decontaminate import NO_EVAL_SPLIT
 from pipelines.harvest import Caps, find_peers, harvest
@@ -53,6 +54,18 @@ def test_each_strategy_works_on_each_move_and_nothing_is_lost():
     result = made(["longer", "picky", "same"])
     assert result.entered == 360 == len(result.pairs) + len(result.drops)
     assert Counter(p.strategy for p in result.pairs) == {"longer": 120, "picky": 60}
+
+
+def test_a_strategy_may_give_several_and_each_is_a_try():
+    def several(material, chance, options):
+        texts = ("a", "b", material.move.reply)[: material.move.index % 4]
+        return tuple(Corruption(text, text[:1]) for text in texts)
+
+    strategies = {"several": Strategy("several", "", several)}
+    moves = harvest(make_episodes(["taboo"], tasks=1, moves=4), Caps(0, 0, 0), 1).kept
+    result = corrupt(moves, choose(["several"], "", strategies), strategies, {}, 1)
+    assert (result.entered, len(result.pairs)) == (1 + 1 + 2 + 3, 5)
+    assert Counter(d.reason for d in result.drops) == {"nothing_made": 1, "identical": 1}
 
 
 def test_a_weight_is_a_share_of_the_moves_of_each_game():

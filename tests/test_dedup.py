@@ -36,6 +36,14 @@ def test_one_pair_a_prompt_reply_and_strategy():
     assert [p.pair_id for p in dedup([pair, *others], per_chosen=2).kept] == ["a", "b", "d"]
 
 
+def test_strategies_that_give_several_keep_them_but_no_repeats():
+    pair = make_pair(pair_id="a")
+    others = [reworded(pair, "b", pair_id="b"), reworded(pair, "b", pair_id="c")]
+    result = dedup([pair, *others], several={"longer"})
+    assert [p.pair_id for p in result.kept] == ["a", "b"]
+    assert [(d.item_id, d.reason) for d in result.drops] == [("c", "duplicate")]
+
+
 def test_another_prompt_is_another_pair():
     assert not dedup([make_pair(1), make_pair(2)]).drops
 

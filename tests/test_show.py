@@ -82,3 +82,7 @@ def test_the_command_shows_what_is_asked_for(pair_set):
     mistyped = show("--game", "wordl")
     assert (mistyped.exit_code, "did you mean wordle?" in mistyped.output) == (2, True)
     assert CliRunner().invoke(main, ["show", str(pair_set.parent)]).exit_code == 1
+    unknown = show("--verdict", "violaton")
+    assert (unknown.exit_code, "did you mean violation?" in unknown.output) == (2, True)
+    for verdict, count in (("violation", 0), ("unverifiable", 80), ("unverifiable: not verified", 80)):
+        assert f"of {count} pairs" in show("--verdict", verdict).output

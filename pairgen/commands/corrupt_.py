@@ -79,7 +79,7 @@ def command(
     from corruptions import STRATEGIES
 
     if show:
-        finish({"strategies": list(STRATEGIES)}, _described(STRATEGIES.values()), as_json=as_json)
+        finish({"strategies": _listed(STRATEGIES.values())}, _described(STRATEGIES.values()), as_json=as_json)
         return
     if not runs:
         raise click.UsageError("Give the folder of a run, as pairgen rollout or pairgen import made it.")
@@ -100,6 +100,13 @@ def command(
     finish(_summary(made, out), _lines(made, out), as_json=as_json)
     if not made.pairs:
         raise PairgenError(funnel.why_empty(made.funnel))
+
+
+def _listed(strategies: Iterable[Strategy]) -> list[dict[str, Any]]:
+    return [
+        {"name": s.name, "summary": s.summary, "options": dict(s.options), "requires_violation": s.requires_violation}
+        for s in strategies
+    ]
 
 
 def _described(strategies: Iterable[Strategy]) -> list[str]:

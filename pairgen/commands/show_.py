@@ -10,6 +10,8 @@ import click
 from pairgen.console import finish, json_option
 from pairgen.errors import PairgenError, UsageProblem, did_you_mean
 
+VERDICTS = ("accepted", "violation", "unverifiable")
+
 
 @click.command()
 @click.argument("pairs", type=click.Path(path_type=Path))
@@ -36,6 +38,10 @@ def command(pairs: Path, game: str, strategy: str, verdict: str, count: int, wid
     ):
         if wanted and wanted not in known:
             raise UsageProblem(f"{option} {wanted}: the set has none of it, {did_you_mean(wanted, known)}")
+    said = {word for row in rows for word in (row.rejected_verdict, row.rejected_verdict.split(":")[0])}
+    words = {*VERDICTS, *said}
+    if not any(word.startswith(verdict) for word in words):
+        raise UsageProblem(f"--verdict {verdict} is none that a game master gives, {did_you_mean(verdict, words)}")
     chosen = [
         row
         for row in rows
