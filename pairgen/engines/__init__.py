@@ -15,7 +15,7 @@ from pairgen.records import Messages
 class Sampling:
     """How a reply is drawn, every field explicit. `temperature` 0 is greedy; `max_tokens` counts new tokens.
 
-    Up to `min_tokens` new tokens the model cannot end its turn.
+    Up to `min_tokens` new tokens the model cannot end its turn, nor leave it by another special token.
     """
 
     temperature: float = 0.0
@@ -28,11 +28,15 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One reply to be made. `session` is equal for all requests of an episode, so that its prefix cache can hit."""
+    """One reply to be made. `session` is equal for all requests of an episode, so that its prefix cache can hit.
+
+    With `go_on` the last message is the assistant's own, and the reply is what it says on from that message's end.
+    """
 
     messages: Messages
     sampling: Sampling
     session: str
+    go_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,8 @@ class Engine(Protocol):
     """A model that can be asked for replies, many at a time.
 
     `generate` raises `pairgen.errors.RequestError` when this one request fails (kinds: context_exceeded, timeout,
-    request_failed) and `pairgen.errors.EngineError` when the engine as a whole cannot go on.
+    request_failed), `pairgen.errors.EngineError` when the engine as a whole cannot go on, and
+    `pairgen.errors.UsageProblem` when it can never do what is asked (`min_tokens` or `go_on` at a foreign server).
     """
 
     @property
