@@ -122,7 +122,8 @@ def test_the_table_is_literal_and_in_its_order():
     tree = ast.parse(inspect.getsource(corruptions))
     tables = [node.value for node in tree.body if isinstance(node, ast.AnnAssign) and node.target.id == "STRATEGIES"]
     assert isinstance(tables[0], ast.Dict)
-    assert [key.value for key in tables[0].keys] == ["verbose", "looping", "format_break", "role_bleed", "contrast"]
+    names = ["verbose", "looping", "format_break", "role_bleed", "ramble", "contrast", "corrected"]
+    assert [key.value for key in tables[0].keys] == names
     assert list(STRATEGIES) == [strategy.name for strategy in STRATEGIES.values()]
 
 
@@ -130,7 +131,13 @@ def test_each_strategy_describes_itself_in_a_line():
     for strategy in STRATEGIES.values():
         assert 20 < len(strategy.summary) <= 110 and "\n" not in strategy.summary
         assert strategy.options and all(strategy.options.values())
-    assert [s.name for s in STRATEGIES.values() if s.requires_violation] == ["format_break", "role_bleed"]
+    assert [s.name for s in STRATEGIES.values() if s.requires_violation] == ["format_break", "role_bleed", "corrected"]
+    assert {s.name: (s.asked, s.takes) for s in STRATEGIES.values() if s.asks} == {
+        "ramble": ("model", "won"), "corrected": ("judge", "aborted"),
+    }  # fmt: skip
+
+
+CORE = ("pairgen.errors", "pairgen.records", "pairgen.strategy", "pairgen.thinking")
 
 
 def test_only_the_standard_library_and_the_core_are_imported():
@@ -140,10 +147,7 @@ def test_only_the_standard_library_and_the_core_are_imported():
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                assert name.split(".")[0] in allowed or name in ("pairgen.errors", "pairgen.strategy"), (
-                    path.name,
-                    name,
-                )
+                assert name.split(".")[0] in allowed or name in CORE, (path.name, name)
 
 
 # ---------------------------------------------------------------- the contract, for any move
@@ -225,7 +229,7 @@ def test_odd_moves_with_many_seeds(name: str, reply: str):
         check_contract(name, stuff, spoil(name, stuff, seed))
 
 
-RULE_MADE = [name for name in STRATEGIES if name != "contrast"]  # which needs other plays of the same instance
+RULE_MADE = [name for name, s in STRATEGIES.items() if name != "contrast" and s.asks is None]  # of the move alone
 
 OPTIONED = [
     *(("verbose", "place", place) for place in ("before", "after", "inside")),
