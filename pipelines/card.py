@@ -113,8 +113,8 @@ def _corrected(m: Manifest) -> str:
         return ""
     return (
         f"\n\nIn {m.recorded_rejected:,} pairs (strategy `corrected`) it is the other way round: `rejected` is what\n"
-        "the model said where the game master aborted the episode for it, and `chosen` the correction of that move by the\n"
-        f"judge model {_judges(m)}, which the game master accepts."
+        "the model said where the game master aborted the episode for it, and `chosen` the correction of that move by\n"
+        f"the judge model {_judges(m)}, which the game master accepts."
     )
 
 
