@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import os
-from collections import Counter
 from pathlib import Path
 
 import datasets
@@ -13,10 +11,10 @@ from factories import make_episodes, make_move, write_run
 from test_engines_openai import Fake
 
 from pairgen import store
-from pairgen.cli import main
 from pairgen.clem.client import DEMO_GAMES
+from pairgen.cli import main
 from pairgen.errors import UsageProblem
-from pairgen.records import Episode, Message, Pair, Player, instance_hash
+from pairgen.records import Episode, Message, Player, instance_hash
 from pipelines.answerers import Answering, check_judge, check_model, read_price
 from pipelines.pairset import read_drops, read_pairs
 
@@ -127,7 +125,7 @@ def test_a_model_that_is_not_here_or_not_known_is_told_before_any_work(played):
 
 def test_the_model_is_served_as_in_the_run_unless_another_way_is_said(tmp_path):
     config = {"model": "me/tiny", "engine": "openai", "base_url": ["http://a/v1"], "revision": "abc", "seed": 7,
-              "engine_arg": [], "chat_template_kwargs": ["enable_thinking=false"], "temperature": 0.9, "top_p": 0.8}  # fmt: skip
+              "chat_template_kwargs": ["enable_thinking=false"], "temperature": 0.9, "top_p": 0.8}  # fmt: skip
     run = write_run(tmp_path / "run", [])
     configure(run, **config)
     own = check_model(Answering(), [run])
@@ -291,5 +289,4 @@ def test_a_real_model_goes_on_past_its_end(smollm2, tmp_path):
             assert rejected.startswith("ANSWER: Paris") or manner == "fresh"
             assert len(tokenizer(rejected)["input_ids"]) >= 18
             assert not any(token in rejected for token in tokenizer.all_special_tokens)
-    assert {p.strategy for p in read_pairs(tmp_path / "continue")} == {"ramble"}
-    assert isinstance(read_pairs(tmp_path / "continue")[0], Pair) and os.path.exists(run / "drafts.jsonl")
+        assert manner == "fresh" or len(read_pairs(tmp_path / manner)) == 3

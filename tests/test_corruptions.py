@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import hashlib
 import inspect
 import io
@@ -25,7 +26,7 @@ import corruptions
 from corruptions import STRATEGIES, bank, format_break, gamemaster, looping, shape, voice
 from pairgen.errors import UsageProblem
 from pairgen.records import Message, Move
-from pairgen.strategy import Corruption, Decline, Material, parse_choice
+from pairgen.strategy import Corruption, Decline, Draft, Material, parse_choice
 
 FOLDER = Path(corruptions.__file__).parent
 BANKS = sorted(path.name for path in FOLDER.glob("*.json"))
@@ -219,6 +220,21 @@ def check_content(reply: str, made: Corruption) -> None:
 @given(stuff=materials, seed=st.integers(0, 2**32))
 def test_any_move_is_changed_as_promised_or_declined(name: str, stuff: Material, seed: int):
     check_contract(name, stuff, spoil(name, stuff, seed))
+
+
+@pytest.mark.parametrize("name", [name for name, strategy in STRATEGIES.items() if strategy.asks])
+@thorough
+@given(stuff=materials, said=texts, finish=st.sampled_from(["stop", "length", ""]), seed=st.integers(0, 2**32))
+def test_any_answer_to_any_move_is_a_pair_as_promised_or_declined(name, stuff, said, finish, seed):
+    stuff = dataclasses.replace(
+        stuff, move=dataclasses.replace(stuff.move, violation="too long"), drafts=(Draft(said, finish, 1, 1, "wise"),)
+    )
+    asks = STRATEGIES[name].asks(stuff, random.Random(seed), {})
+    assert isinstance(asks, Decline) or all(0 <= a.min_tokens < a.max_tokens and a.messages for a in asks)
+    made = spoil(name, stuff, seed)
+    check_contract(name, stuff, made)
+    if name == "ramble" and isinstance(made, Corruption):
+        assert made.text.startswith(stuff.move.reply.strip())
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
