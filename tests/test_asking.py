@@ -7,7 +7,7 @@ from pathlib import Path
 import datasets
 import pytest
 from click.testing import CliRunner
-from factories import make_episodes, make_move, write_run
+from factories import make_episode, make_episodes, make_move, write_run
 from test_engines_openai import Fake
 
 from pairgen import store
@@ -274,19 +274,20 @@ def test_a_real_model_goes_on_past_its_end(smollm2, tmp_path):
     """Of every won move, the rejected side is the model's own and longer, and no special token is in it."""
     from transformers import AutoTokenizer
 
-    asked = "Answer with one word in the form ANSWER: word. What is the capital of France?"
-    move = make_move(0, reply="ANSWER: Paris", prompt=asked, completion_tokens=4)
-    run = write_run(tmp_path / "run", make_episodes(["taboo"], tasks=3, moves=[move]))
+    asked = "Answer with one word in the form ANSWER: word. What is the capital of {}?"
+    cities = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid"}
+    moves = [
+        make_move(0, reply=f"ANSWER: {city}", prompt=asked.format(country), completion_tokens=4)
+        for country, city in cities.items()
+    ]
+    run = write_run(tmp_path / "run", [make_episode(task, moves=[move]) for task, move in enumerate(moves)])
     configure(run, model=str(smollm2), engine="transformers", temperature=0.0, top_p=1.0)
-    for manner in ("continue", "fresh"):
-        strategy = f"ramble:manner={manner}:min_tokens=20:max_tokens=24"
-        options = ("--strategy", strategy, "--no-verify", "--no-eval-split", "--test-size", "0", "--out", manner)
-        told = summary(call("corrupt", "run", *options, "--json"))
-        assert told["drafts"][0]["replies"] == 3
-        tokenizer = AutoTokenizer.from_pretrained(smollm2)
-        for pair in read_pairs(tmp_path / manner):
-            rejected = pair.rejected[0].content
-            assert rejected.startswith("ANSWER: Paris") or manner == "fresh"
-            assert len(tokenizer(rejected)["input_ids"]) >= 18
-            assert not any(token in rejected for token in tokenizer.all_special_tokens)
-        assert manner == "fresh" or len(read_pairs(tmp_path / manner)) == 3
+    options = ("--strategy", "ramble:min_tokens=20:max_tokens=24", "--no-verify", "--no-eval-split", "--out", "pairs")
+    assert summary(call("corrupt", "run", *options, "--json"))["drafts"][0]["replies"] == 3
+    tokenizer = AutoTokenizer.from_pretrained(smollm2)
+    pairs = read_pairs(Path("pairs"))
+    assert {pair.chosen[0].content for pair in pairs} == {f"ANSWER: {city}" for city in cities.values()}
+    for pair in pairs:
+        added = pair.rejected[0].content.removeprefix(pair.chosen[0].content)
+        assert len(pair.rejected[0].content) > len(added) and len(tokenizer(added)["input_ids"]) >= 18
+        assert not any(token in added for token in tokenizer.all_special_tokens)
