@@ -17,8 +17,8 @@ from pairgen.console import table
 from pairgen.records import Episode
 from pairgen.store import read_episodes
 from pairgen.strategy import Choice
-from pipelines.corrupt import corrupt
 from pipelines.harvest import Caps, find_peers, harvest
+from pipelines.spoil import corrupt
 
 
 class Sides(NamedTuple):

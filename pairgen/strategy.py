@@ -1,17 +1,18 @@
-"""The contract of a strategy: a won move in, a rejected reply or a reason to decline out. Knows no strategy.
+"""The contract of a strategy: a move in, the other side of its pair or a reason to decline out. Knows no strategy.
 
-A strategy is a pure function: all chance comes from the generator it is handed, and it never returns the chosen reply.
+A strategy is a pure function: all chance comes from the generator it is handed, and it never returns the move itself.
+What a model must say for it is asked for beforehand (`asks`) and handed in as drafts.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pairgen.errors import UsageProblem, did_you_mean
-from pairgen.records import Move
+from pairgen.records import Messages, Move
 
 
 class Rival(NamedTuple):
@@ -23,10 +24,40 @@ class Rival(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """A move to spoil, and `peers`: the distinct accepted replies of the same game and role (sorted).
+class Ask:
+    """A reply that a strategy needs. Counts are in new tokens; below `min_tokens` the turn cannot end.
 
-    `rivals` are there when the instance was played more than once.
+    `temperature` None is the run's own, or 0.7 where the run did not draw. With `go_on` the last message is the
+    assistant's own, and the reply goes on from its end.
+    """
+
+    messages: Messages
+    max_tokens: int
+    min_tokens: int = 0
+    temperature: float | None = None
+    seed: int | None = None
+    go_on: bool = False
+
+
+class Draft(NamedTuple):
+    """The answer to an Ask as it was given, thinking text and all, `by` whom, and why it ended.
+
+    `problem` is the kind of failure where there is no answer, such as context_exceeded or timeout.
+    """
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    by: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A move to work on, and `peers`: the distinct accepted replies of the same game and role (sorted).
+
+    `rivals` are there when the instance was played more than once, `drafts` when the strategy asked for them.
 
     Peers show what moves of this game look like (tags, lines, separators), so that no strategy needs a list of games.
     """
@@ -35,10 +66,14 @@ class Material:
     game: str
     peers: tuple[str, ...]
     rivals: tuple[Rival, ...] = ()
+    drafts: tuple[Draft, ...] = ()
 
 
 class Corruption(NamedTuple):
-    """The rejected reply, and in a few stable words how it was made (`kind` or `kind/variant`)."""
+    """The other side of the pair (rejected, as a rule), and in a few stable words how it was made.
+
+    These are `kind` or `kind/variant`.
+    """
 
     text: str
     detail: str
@@ -52,6 +87,8 @@ class Decline(NamedTuple):
 
 Corruptions = Corruption | tuple[Corruption, ...]
 Corrupt = Callable[[Material, random.Random, Mapping[str, str]], Corruptions | Decline]
+Asks = Callable[[Material, random.Random, Mapping[str, str]], "Sequence[Ask] | Decline"]
+Asked = Literal["", "model", "judge"]
 
 
 def _anything(options: Mapping[str, str]) -> None:
@@ -60,18 +97,27 @@ def _anything(options: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One way to make a rejected reply.
+    """One way to make a pair of a move.
+
+    `takes` says which moves: those of won episodes, or the last ones of aborted episodes; of these the recorded reply
+    is the rejected side, and the strategy makes the chosen one. `asks` gives what `asked`, the model that played or a
+    judge, must say before.
 
     `requires_violation` says that a pair is kept only if the game master rejects the rejected side (where it can be
-    asked). `options` are the words that may follow `name:` on the command line, with what they mean; `check` raises
-    UsageProblem for a value that cannot be, before there is a move. A strategy that gives several corruptions for a
-    move says in `most_per_prompt` how many pairs a prompt may have (0: no bound; its option `per_prompt` goes first).
+    asked), `requires_proof` that it must have accepted the chosen side and rejected the other. `options` are the words
+    that may follow `name:` on the command line, with what they mean; `check` raises UsageProblem for a value that
+    cannot be, before there is a move. A strategy that gives several corruptions for a move says in `most_per_prompt`
+    how many pairs a prompt may have (0: no bound; its option `per_prompt` goes first).
     """
 
     name: str
     summary: str
     corrupt: Corrupt
     requires_violation: bool = False
+    requires_proof: bool = False
+    takes: Literal["won", "aborted"] = "won"
+    asked: Asked = ""
+    asks: Asks | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     most_per_prompt: int = 0
     check: Callable[[Mapping[str, str]], object] = _anything

@@ -16,7 +16,9 @@ from pairgen.errors import UsageProblem, did_you_mean
 from pairgen.records import Episode, Pair
 from pairgen.store import CONFIG, JOURNAL, check_run, is_torn, read_json, stream_episodes
 from pairgen.strategy import Strategy
-from pipelines import corrupt, eval_split, manifest, pairset, verify
+from pipelines import corrupt, drafts, eval_split, manifest, pairset, verify
+from pipelines.answerers import Answering
+from pipelines.asking import Desk, answerers_for
 from pipelines.corrupt import CorruptConfig
 from pipelines.decontaminate import unmatched_games
 from pipelines.manifest import Manifest, RunUsed
@@ -33,11 +35,12 @@ def assemble(
     eval_keys: Sequence[Path] = (),
     eval_results: Sequence[Path] = (),
     overwrite: bool = False,
+    answering: Answering = Answering(),  # noqa: B008
 ) -> Manifest:
     """Make the pair set `out` of some runs; the manifest says what came of it, also where no pair did.
 
-    Raises UsageProblem and PairgenError with the fix, before anything is written; what can be told from the command
-    alone, before anything is read.
+    `answering` says who is asked where a strategy needs a model's word. Raises UsageProblem and PairgenError with the
+    fix, before anything is written; what can be told from the command alone, before anything is read.
     """
     choices = corrupt.choose(config.strategy, config.style, strategies)
     for run in runs:
@@ -47,12 +50,18 @@ def assemble(
         keys=eval_keys, split=config.eval_split, results=eval_results, none=config.no_eval_split
     )
     episodes, used, homes = _read_runs(runs, config.games)
+    answerers = answerers_for(choices, strategies, answering, runs)
     notes = unmatched_games(evaluation, {e.game for e in episodes})
     for note in notes:
         say(note)
     with contextlib.ExitStack() as stack:
         referee = stack.enter_context(_Referee(homes, episodes, clembench)) if config.verify else None
-        built = corrupt.build(episodes, config, choices, strategies, evaluation, _watched, referee)
+        proof = [choice.name for choice in choices if strategies[choice.name].requires_proof]
+        if proof and not (referee and referee.may_find_games):
+            fix = "give --clembench DIR with the games that were played" if referee else "leave out --no-verify"
+            raise UsageProblem(f"{' and '.join(proof)} keeps only what the game master accepts: {fix}.")
+        desk = Desk(answerers, runs[0] / drafts.FILE)
+        built = corrupt.build(episodes, config, choices, strategies, evaluation, _watched, referee, desk)
     made = manifest.make_manifest(built, config, evaluation, notes, episodes, used, pairset.versions(episodes))
     pairset.write_pairset(out, built.train, built.test, built.drops, made, overwrite=overwrite)
     return made
@@ -102,6 +111,10 @@ class _Referee:
         played_from = [(entry.get("config") or {}).get("clembench") for entry in saved]
         found = [clembench and str(clembench.resolve()), *played_from]
         self._clembench = next((folder for folder in found if folder and Path(folder).is_dir()), None)
+
+    @property
+    def may_find_games(self) -> bool:
+        return bool(self._clembench or places_of_games(Path.cwd(), sorted({e.game for e in self._episodes.values()})))
 
     def __call__(self, pairs: Sequence[Pair]) -> Mapping[Try, Verdict]:
         names = sorted({pair.game for pair in pairs})

@@ -88,6 +88,7 @@ def _block(manifest: Manifest, place: str) -> str:
         eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", longest_row=f"{m.longest_row:,}",
         train=f"{m.train:,}", test=f"{m.test:,}", no_test="" if m.test else " There is no test side.",
         command=m.command, runs=_runs(m), seed=m.config.seed, content=m.content[:16],
+        corrected=_corrected(m), drafts=_drafts(m),
         versions=", ".join((f"pairgen {v.pairgen}", f"clemcore {_listed(v.clemcore)}", f"Python {v.python}",
                             f"datasets {v.datasets}", f"pyarrow {v.pyarrow}")),
         funnel=_rows(
@@ -100,6 +101,31 @@ def _block(manifest: Manifest, place: str) -> str:
         longer_rejected=f"{m.longer_rejected:.1%}", verdicts=_rows(dataclasses.astuple(c) for c in m.verdicts),
         evaluation=_evaluation(m), limits=_limits(m),
     ).strip()  # fmt: skip
+
+
+def _judges(m: Manifest) -> str:
+    return _listed([f"`{d.by}`" for d in m.drafts if d.asked == "judge"])
+
+
+def _corrected(m: Manifest) -> str:
+    """Whose words are on which side, where they are not all the model's own."""
+    if not m.recorded_rejected:
+        return ""
+    return (
+        f"\n\nIn {m.recorded_rejected:,} pairs (strategy `corrected`) it is the other way round: `rejected` is what\n"
+        "the model said where the game master aborted the episode for it, and `chosen` the correction of that move by\n"
+        f"the judge model {_judges(m)}, which the game master accepts."
+    )
+
+
+def _drafts(m: Manifest) -> str:
+    """What models were asked for, and what it cost."""
+    lines = [
+        f"- {d.replies:,} replies were asked of {'the judge' if d.asked == 'judge' else 'the model'} `{d.by}`: "
+        f"{d.prompt_tokens:,} tokens in, {d.completion_tokens:,} out{'' if d.cost is None else f', cost {d.cost:g}'}."
+        for d in m.drafts
+    ]
+    return "\n".join(lines) + "\n\n" if lines else ""
 
 
 def _rows(rows: Iterable[Sequence[object]]) -> str:
@@ -173,6 +199,11 @@ def _limits(m: Manifest) -> str:
     unverified = sum(v.pairs for v in m.verdicts if v.side == "rejected" and v.verdict.startswith("unverifiable"))
     if unverified:
         lines.append(f"In {unverified:,} pairs no game master was asked whether the rejected reply would be accepted.")
+    if m.recorded_rejected:
+        lines.append(
+            f"In {m.recorded_rejected:,} pairs the chosen side is by the judge {_judges(m)}, not by the model that "
+            "played: there the set is not on-policy."
+        )
     if m.unknown_finish:
         lines.append(
             f"{m.unknown_finish:,} of the harvested moves come from results that do not record why the model ended, so "

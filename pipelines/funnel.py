@@ -49,6 +49,8 @@ REASONS: dict[str, Reason] = {
     "partner": Reason("a partner model spoke, not the learner", "play games in which the learner speaks"),
     "pseudo": Reason("the game put this reply into the model's mouth", "take games in which a model speaks"),
     "violation": Reason("the game master did not accept the move", PLAY_MORE),
+    "before_abort": Reason("not the move that aborted the episode", PLAY_MORE),
+    "no_violation": Reason("the game master gave no reason why it aborted the episode", "choose other --games"),
     "unfinished": Reason("the model was cut off", "raise --max-tokens of the rollout"),
     "empty": Reason("the reply, or the prompt, holds no text", "look at the raw replies of the run"),
     "not_text": Reason("the text cannot be written as UTF-8", "look at the raw replies of the run"),
@@ -63,6 +65,7 @@ REASONS: dict[str, Reason] = {
         "play more samples of each instance (rollout --samples 8 --temperature 1), or give several runs",
     ),
     "share": Reason("outside the share that the weight gives this strategy", "change the weights"),
+    "not_asked": Reason("nobody was asked for the reply that the strategy needs", "give --model, or --judge"),
     "identical": Reason("the rejected side says the same as the chosen one", "choose another --strategy"),
     "eval_key": Reason(
         "an evaluation instance, by its name",
@@ -75,6 +78,10 @@ REASONS: dict[str, Reason] = {
     "chosen_violation": Reason("the game master does not accept the chosen side", "say --no-require-accepted-chosen"),
     "rejected_accepted": Reason(
         "the game master accepts the rejected side", "choose another --strategy, or say --no-require-violation"
+    ),
+    "unproven": Reason(
+        "the game master could not be asked, and this strategy needs its word",
+        "give --clembench DIR with the games that the run was played from",
     ),
     "unverified": Reason(
         "the game master could not be asked", "give --clembench DIR with the games, or leave out --require-verified"

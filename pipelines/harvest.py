@@ -1,4 +1,4 @@
-"""Harvest: from episodes to the moves worth teaching, and what accepted moves of each role look like.
+"""Harvest: from episodes to the moves worth teaching or correcting, and what accepted moves of each role look like.
 
 Knows no file and no strategy. Every choice ranks by a hash of (seed, move), so the order of the input never matters.
 """
@@ -29,7 +29,7 @@ class Caps(NamedTuple):
 
 
 class WonMove(NamedTuple):
-    """A move worth teaching, and the episode that it helped to win."""
+    """A move to make a pair of, and its episode: one that it helped to win, or (to be corrected) that it aborted."""
 
     move_id: str
     episode: EpisodeRow
@@ -37,6 +37,7 @@ class WonMove(NamedTuple):
 
 
 Level = Callable[[WonMove], Hashable]
+Fault = Callable[[Episode, Move], tuple[str, str]]
 
 
 class Harvest(NamedTuple):
@@ -55,6 +56,23 @@ def harvest(
 
     Moves of evaluation instances come last in each cap: they are taken out later and shall not use up the room.
     """
+    return _harvest(episodes, caps, seed, is_evaluation, _fault, "harvest")
+
+
+def harvest_aborted(
+    episodes: Iterable[Episode], caps: Caps, seed: int, is_evaluation: IsEvaluation = lambda _: False
+) -> Harvest:
+    """Keep the last move of each aborted episode where the game master gave its reason, as `harvest` does otherwise.
+
+    What enters are the moves of aborted episodes alone.
+    """
+    aborted = (episode for episode in episodes if episode.outcome == "aborted")
+    return _harvest(aborted, caps, seed, is_evaluation, _fault_of_aborted, "harvest_aborted")
+
+
+def _harvest(
+    episodes: Iterable[Episode], caps: Caps, seed: int, is_evaluation: IsEvaluation, fault: Fault, stage: str
+) -> Harvest:
     drops: list[Drop] = []
     kept: list[WonMove] = []
     late: set[str] = set()
@@ -68,9 +86,9 @@ def harvest(
         for move in episode.moves:
             entered += 1
             won = WonMove(move_id(row.episode_id, move.index), row, move)
-            reason, detail = ("repeated_episode", "") if repeated else _fault(episode, move)
+            reason, detail = ("repeated_episode", "") if repeated else fault(episode, move)
             if reason:
-                drops.append(_drop(won, reason, detail))
+                drops.append(_drop(won, stage, reason, detail))
                 continue
             kept.append(won)
             if evaluation:
@@ -82,7 +100,7 @@ def harvest(
     ):
         if cap:
             kept, over = _cap(kept, cap, group, levels, seed, late)
-            drops += [_drop(won, reason) for won in over]
+            drops += [_drop(won, stage, reason) for won in over]
     kept.sort(key=lambda w: (w.episode.game, w.episode.experiment, w.episode.task_id, w.episode.sample, w.move_id))
     drops.sort(key=lambda d: (d.game, d.experiment, d.task_id, d.sample, d.move_index, d.item_id, d.reason))
     return Harvest(kept, drops, entered, sum(w.move.finish_reason == "unknown" for w in kept))
@@ -148,16 +166,35 @@ def _bounded(replies: set[str], seed: int) -> tuple[str, ...]:
 
 def _fault(episode: Episode, move: Move) -> tuple[str, str]:
     """Why a move is not worth teaching, as (reason, detail); empty when it is."""
-    if move.model == "programmatic":
-        return "programmatic", ""
-    if move.player in episode.partners:
-        return "partner", ""
-    if move.finish_reason == PSEUDO:
-        return "pseudo", ""
+    if reason := _unsaid(episode, move):
+        return reason, ""
     if episode.outcome != "success":
         return f"outcome_{episode.outcome}", ""
     if move.violation:
         return "violation", move.violation.encode("utf-8", "replace").decode()
+    return _unfit(move)
+
+
+def _fault_of_aborted(episode: Episode, move: Move) -> tuple[str, str]:
+    """Why a move of an aborted episode is not the one to correct, as (reason, detail); empty when it is."""
+    if reason := _unsaid(episode, move):
+        return reason, ""
+    if move is not episode.moves[-1]:
+        return "before_abort", ""
+    if not (move.violation.strip() and _is_text(move.violation)):
+        return "no_violation", ""
+    return _unfit(move)
+
+
+def _unsaid(episode: Episode, move: Move) -> str:
+    if move.model == "programmatic":
+        return "programmatic"
+    if move.player in episode.partners:
+        return "partner"
+    return "pseudo" if move.finish_reason == PSEUDO else ""
+
+
+def _unfit(move: Move) -> tuple[str, str]:
     if move.finish_reason not in ("stop", "unknown"):
         return "unfinished", move.finish_reason
     if not (move.reply.strip() and move.prompt):
@@ -228,8 +265,8 @@ def _role(won: WonMove) -> Hashable:
     return won.move.role
 
 
-def _drop(won: WonMove, reason: str, detail: str = "") -> Drop:
+def _drop(won: WonMove, stage: str, reason: str, detail: str = "") -> Drop:
     e = won.episode
     return Drop(
-        "harvest", reason, detail, won.move_id, "", None, e.game, e.experiment, e.task_id, e.sample, won.move.index, ""
+        stage, reason, detail, won.move_id, "", None, e.game, e.experiment, e.task_id, e.sample, won.move.index, ""
     )  # fmt: skip

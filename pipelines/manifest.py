@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pairgen.records import SCHEMA_VERSION, Episode, Messages, Pair, to_dict
 from pipelines.corrupt import Built, CorruptConfig
 from pipelines.decontaminate import EvalSource, EvalSplit
+from pipelines.errands import DraftUse
 from pipelines.funnel import StageCount
+from pipelines.verdicts import recorded_side
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ class Manifest:
 
     `longest_row` is the characters of the longest prompt with the longer of its two sides; `longer_rejected` the share
     of pairs whose rejected side is the longer one; `unknown_finish` counts harvested moves that do not say why the
-    model ended; `content` is a hash of all rows.
+    model ended; `recorded_rejected` counts pairs whose rejected side is the model's own move; `drafts` says what models
+    were asked for; `content` is a hash of all rows.
     """
 
     kind: str
@@ -129,6 +132,8 @@ class Manifest:
     longest_row: int
     longer_rejected: float
     unknown_finish: int
+    recorded_rejected: int
+    drafts: tuple[DraftUse, ...]
     evaluation: Evaluation
     content: str
 
@@ -165,6 +170,8 @@ def make_manifest(
         longest_row=max((_size(p.prompt) + max(_size(p.chosen), _size(p.rejected)) for p in pairs), default=0),
         longer_rejected=_share_longer(pairs),
         unknown_finish=built.unknown_finish,
+        recorded_rejected=sum(recorded_side(p) == "rejected" for p in pairs),
+        drafts=built.drafts,
         evaluation=Evaluation(
             evaluation.sources, len(evaluation.keys), len(evaluation.contents), removed,
             tuple(Instance(*key) for key in built.removed), tuple(notes),

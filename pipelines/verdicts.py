@@ -36,12 +36,14 @@ class Policy(NamedTuple):
     """`require_violation` names the strategies whose rejected side must be rejected by the game master.
 
     `require_accepted` drops pairs whose chosen side the game master does not accept. What cannot be verified stays,
-    marked as such, unless `require_verified` is set.
+    marked as such, unless `require_verified` is set. `require_proof` names the strategies of which only pairs stay
+    whose chosen side it has accepted and whose rejected side it has not.
     """
 
     require_violation: frozenset[str]
     require_accepted: bool = True
     require_verified: bool = False
+    require_proof: frozenset[str] = frozenset()
 
 
 class Judged(NamedTuple):
@@ -65,8 +67,7 @@ def judge(
     kept: list[Pair] = []
     drops: list[Drop] = []
     for pair in pairs:
-        chosen = verdicts.get((pair.move_id, None), nothing)
-        rejected = verdicts.get((pair.move_id, pair.rejected[0].content), nothing)
+        chosen, rejected = (verdicts.get(attempt, nothing) for attempt in _sides(pair))
         judged = replace(
             pair, chosen_verdict=chosen.verdict, chosen_reason=chosen.reason, rejected_verdict=rejected.verdict,
             rejected_reason=rejected.reason,
@@ -83,8 +84,14 @@ def judge(
 
 
 def _fault(strategy: str, chosen: Verdict, rejected: Verdict, policy: Policy) -> tuple[str, str]:
-    if policy.require_accepted and chosen.violation:
+    proof = strategy in policy.require_proof
+    if (policy.require_accepted or proof) and chosen.violation:
         return "chosen_violation", chosen.reason
+    if proof and rejected.accepted:
+        return "rejected_accepted", rejected.verdict
+    if proof and not (chosen.accepted and rejected.violation):
+        unsure = rejected if chosen.accepted else chosen
+        return "unproven", f"{unsure.verdict} {unsure.reason}".strip()
     if strategy in policy.require_violation and rejected.accepted:
         return "rejected_accepted", rejected.verdict
     if policy.require_verified and not (chosen.accepted or chosen.violation):
@@ -96,5 +103,21 @@ def tries_of(pairs: Iterable[Pair]) -> dict[str, set[Try]]:
     """What has to be tried, by episode: both sides of each pair."""
     tries: dict[str, set[Try]] = defaultdict(set)
     for pair in pairs:
-        tries[pair.episode_id] |= {(pair.move_id, None), (pair.move_id, pair.rejected[0].content)}
+        tries[pair.episode_id] |= {*_sides(pair)}
     return dict(tries)
+
+
+def _sides(pair: Pair) -> tuple[Try, Try]:
+    """What was tried, or is to be, for the chosen and for the rejected side."""
+    chosen, rejected = pair.chosen[0].content, pair.rejected[0].content
+    if recorded_side(pair) == "chosen":
+        return (pair.move_id, None), (pair.move_id, rejected)
+    return (pair.move_id, chosen), (pair.move_id, None)
+
+
+def recorded_side(pair: Pair) -> str:
+    """The side that was said in the episode.
+
+    Corrections are made of moves that aborted theirs, which are `rejected`; other pairs of moves that helped to win.
+    """
+    return "chosen" if pair.outcome == "success" else "rejected"

@@ -16,6 +16,7 @@ from factories import STRATEGIES, make_episodes, write_run
 import corruptions
 from pairgen.cli import main
 from pairgen.commands import corrupt_
+from pipelines.answerers import Answering
 from pipelines.corrupt import CorruptConfig
 
 ROOT = Path(__file__).parent.parent
@@ -238,7 +239,9 @@ def test_options_and_configuration_have_the_same_names():
     options = {p.name for p in corrupt_.command.params if isinstance(p, click.Option)}
     fields = set(CorruptConfig.__dataclass_fields__)
     assert fields <= options
-    assert options - fields == {"out", "overwrite", "show", "as_json", "clembench"}
+    serving = {"engine", "base_url", "concurrency", "max_model_len", "engine_arg", "judge_price"}
+    assert options - fields == {"out", "overwrite", "show", "as_json", "clembench", *serving}
+    assert set(corrupt_.ANSWERING) == set(Answering.__dataclass_fields__) == serving | {"model", "judge"}
 
 
 def test_a_dry_push_shows_and_writes_everything():

@@ -9,10 +9,12 @@ from factories import STRATEGIES, eval_split, make_episode, make_episodes, make_
 
 from pairgen.errors import UsageProblem
 from pairgen.records import InstanceKey, Message
-from pairgen.strategy import Corruption, Strategy
-from pipelines.corrupt import NOT_VERIFIED, CorruptConfig, build, choose, corrupt
+from pairgen.strategy import Ask, Corruption, Decline, Draft, Strategy
+from pipelines.corrupt import CorruptConfig, build, choose
 from pipelines.decontaminate import NO_EVAL_SPLIT
+from pipelines.errands import Drafted
 from pipelines.harvest import Caps, find_peers, harvest
+from pipelines.spoil import NOT_VERIFIED, corrupt
 
 
 def made(texts, episodes=None, seed=42, style=""):
@@ -164,3 +166,93 @@ def test_progress_sees_every_move_of_every_strategy():
     choices = choose(["longer", "picky"], "", STRATEGIES)
     build(make_episodes(), CorruptConfig(), choices, STRATEGIES, NO_EVAL_SPLIT, watch)
     assert seen == {"longer": 80, "picky": 80}
+
+
+def asks(material, chance, options):
+    if material.move.index % 3 == 2:
+        return Decline("third_turn")
+    return (Ask(material.move.prompt, 9, seed=chance.getrandbits(31)),)
+
+
+def echoed(material, chance, options):
+    (draft,) = material.drafts
+    return Decline("failed") if draft.problem else Corruption(f"{material.move.reply} {draft.text}", "asked")
+
+
+ASKING = {
+    **STRATEGIES,
+    "asking": Strategy("asking", "what a model said", echoed, asked="model", asks=asks),
+    "mending": Strategy("mending", "the move mended", echoed, asked="judge", asks=asks, takes="aborted"),
+}
+
+
+def aborted(task_id):
+    moves = [make_move(0, reply=f"fine {task_id}"), make_move(1, reply=f"bad {task_id}", violation="no tag")]
+    return make_episode(task_id, outcome="aborted", moves=moves)
+
+
+def asked_for(errands):
+    return Drafted({e.name: Draft(f"said {e.ask.seed}", "stop", 1, 1, e.asked) for e in errands}, ())
+
+
+def built_asking(episodes, strategy, drafter=asked_for, evaluation=NO_EVAL_SPLIT):
+    config = CorruptConfig(strategy=strategy, per_player=0)
+    choices = choose(strategy, "", ASKING)
+    return build(episodes, config, choices, ASKING, evaluation, drafter=drafter)
+
+
+def test_strategies_get_the_replies_that_they_asked_for_and_nothing_is_lost():
+    episodes = [*make_episodes(tasks=4), *(aborted(t) for t in range(20, 24))]
+    result = built_asking(episodes, ("asking", "mending", "longer:0.5"))
+    pairs = [*result.train, *result.test]
+    assert Counter(p.strategy for p in pairs) == {"asking": 32, "mending": 4, "longer": 24}
+    for pair in pairs:
+        assert ("said" in pair.chosen[0].content) == (pair.strategy == "mending")
+        assert pair.rejected[0].content != pair.chosen[0].content
+    mended = next(p for p in pairs if p.strategy == "mending")
+    assert mended.rejected[0].content.startswith("bad") and mended.outcome == "aborted"
+    for stage in result.funnel:
+        assert stage.entered == stage.kept + sum(r.count for r in stage.dropped)
+    assert [(s.stage, s.entered) for s in result.funnel[:3]] == [
+        ("harvest", 56), ("harvest_aborted", 8), ("corrupt", 100),
+    ]  # fmt: skip
+
+
+def test_what_is_asked_depends_neither_on_order_nor_on_other_strategies():
+    episodes = [*make_episodes(tasks=4), *(aborted(t) for t in range(20, 24))]
+    seen = []
+
+    def watching(errands):
+        seen.append({e.name for e in errands})
+        return asked_for(errands)
+
+    first = built_asking(episodes, ("asking", "mending"), watching)
+    second = built_asking(episodes[::-1], ("mending", "asking"), watching)
+    built_asking(episodes, ("asking",), watching)
+    assert seen[0] == seen[1] > seen[2] and len(seen[0]) == 36
+    assert sorted(map(str, first.train)) == sorted(map(str, second.train))
+
+
+def test_nothing_is_asked_for_moves_outside_a_share_or_of_evaluation_instances():
+    counts = []
+
+    def counting(errands):
+        counts.append(len(errands))
+        return asked_for(errands)
+
+    evaluation = eval_split(InstanceKey("taboo", "high_en", 0))
+    result = built_asking(make_episodes(["taboo"], tasks=4), ("asking",), counting, evaluation)
+    assert counts == [12] and Counter(d.reason for d in result.drops) == {"eval_key": 6, "third_turn": 6}
+    built_asking(make_episodes(["taboo"], tasks=4), ("asking:0.5", "longer"), counting)
+    assert counts[1] < 12
+
+
+def test_without_an_answer_a_move_is_dropped():
+    result = built_asking(make_episodes(["taboo"], tasks=1), ("asking",), lambda errands: Drafted({}, ()))
+    assert Counter(d.reason for d in result.drops) == {"not_asked": 4, "third_turn": 2}
+
+
+def test_only_aborted_moves_are_harvested_when_only_they_are_wanted():
+    result = built_asking([*make_episodes(tasks=2), aborted(30)], ("mending",))
+    assert [s.stage for s in result.funnel] == ["harvest_aborted", "corrupt", "decontaminate", "dedup"]
+    assert len(result.train) + len(result.test) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import hashlib
 import inspect
 import io
@@ -25,7 +26,7 @@ import corruptions
 from corruptions import STRATEGIES, bank, format_break, gamemaster, looping, shape, voice
 from pairgen.errors import UsageProblem
 from pairgen.records import Message, Move
-from pairgen.strategy import Corruption, Decline, Material, parse_choice
+from pairgen.strategy import Corruption, Decline, Draft, Material, parse_choice
 
 FOLDER = Path(corruptions.__file__).parent
 BANKS = sorted(path.name for path in FOLDER.glob("*.json"))
@@ -122,7 +123,8 @@ def test_the_table_is_literal_and_in_its_order():
     tree = ast.parse(inspect.getsource(corruptions))
     tables = [node.value for node in tree.body if isinstance(node, ast.AnnAssign) and node.target.id == "STRATEGIES"]
     assert isinstance(tables[0], ast.Dict)
-    assert [key.value for key in tables[0].keys] == ["verbose", "looping", "format_break", "role_bleed", "contrast"]
+    names = ["verbose", "looping", "format_break", "role_bleed", "ramble", "contrast", "corrected"]
+    assert [key.value for key in tables[0].keys] == names
     assert list(STRATEGIES) == [strategy.name for strategy in STRATEGIES.values()]
 
 
@@ -130,7 +132,13 @@ def test_each_strategy_describes_itself_in_a_line():
     for strategy in STRATEGIES.values():
         assert 20 < len(strategy.summary) <= 110 and "\n" not in strategy.summary
         assert strategy.options and all(strategy.options.values())
-    assert [s.name for s in STRATEGIES.values() if s.requires_violation] == ["format_break", "role_bleed"]
+    assert [s.name for s in STRATEGIES.values() if s.requires_violation] == ["format_break", "role_bleed", "corrected"]
+    assert {s.name: (s.asked, s.takes) for s in STRATEGIES.values() if s.asks} == {
+        "ramble": ("model", "won"), "corrected": ("judge", "aborted"),
+    }  # fmt: skip
+
+
+CORE = ("pairgen.errors", "pairgen.records", "pairgen.strategy", "pairgen.thinking")
 
 
 def test_only_the_standard_library_and_the_core_are_imported():
@@ -140,10 +148,7 @@ def test_only_the_standard_library_and_the_core_are_imported():
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                assert name.split(".")[0] in allowed or name in ("pairgen.errors", "pairgen.strategy"), (
-                    path.name,
-                    name,
-                )
+                assert name.split(".")[0] in allowed or name in CORE, (path.name, name)
 
 
 # ---------------------------------------------------------------- the contract, for any move
@@ -217,6 +222,21 @@ def test_any_move_is_changed_as_promised_or_declined(name: str, stuff: Material,
     check_contract(name, stuff, spoil(name, stuff, seed))
 
 
+@pytest.mark.parametrize("name", [name for name, strategy in STRATEGIES.items() if strategy.asks])
+@thorough
+@given(stuff=materials, said=texts, finish=st.sampled_from(["stop", "length", ""]), seed=st.integers(0, 2**32))
+def test_any_answer_to_any_move_is_a_pair_as_promised_or_declined(name, stuff, said, finish, seed):
+    stuff = dataclasses.replace(
+        stuff, move=dataclasses.replace(stuff.move, violation="too long"), drafts=(Draft(said, finish, 1, 1, "wise"),)
+    )
+    asks = STRATEGIES[name].asks(stuff, random.Random(seed), {})
+    assert isinstance(asks, Decline) or all(0 <= a.min_tokens < a.max_tokens and a.messages for a in asks)
+    made = spoil(name, stuff, seed)
+    check_contract(name, stuff, made)
+    if name == "ramble" and isinstance(made, Corruption):
+        assert made.text.startswith(stuff.move.reply.strip())
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("reply", NASTY)
 def test_odd_moves_with_many_seeds(name: str, reply: str):
@@ -225,7 +245,7 @@ def test_odd_moves_with_many_seeds(name: str, reply: str):
         check_contract(name, stuff, spoil(name, stuff, seed))
 
 
-RULE_MADE = [name for name in STRATEGIES if name != "contrast"]  # which needs other plays of the same instance
+RULE_MADE = [name for name, s in STRATEGIES.items() if name != "contrast" and s.asks is None]  # of the move alone
 
 OPTIONED = [
     *(("verbose", "place", place) for place in ("before", "after", "inside")),

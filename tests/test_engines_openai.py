@@ -161,6 +161,24 @@ def test_what_vllm_would_fill_in_by_itself_is_said_to_vllm_alone(fakes):
     assert not {"top_k", "chat_template_kwargs", "seed", "stop"} & set(other.bodies[0])
 
 
+def test_a_reply_that_must_go_on_is_asked_of_vllm_as_vllm_understands_it(fakes):
+    fake = fakes(owner="vllm")
+    request = Request((Message("user", "a"), Message("assistant", "b")), Sampling(min_tokens=9), "s", go_on=True)
+    play(engine_for(fake, model="small"), request)
+    sent = fake.bodies[0]
+    assert (sent["min_tokens"], sent["skip_special_tokens"]) == (9, False)
+    assert (sent["continue_final_message"], sent["add_generation_prompt"]) == (True, False)
+    assert sent["messages"][-1] == {"role": "assistant", "content": "b"}
+
+
+def test_a_server_that_would_ignore_it_is_not_asked_to_go_on(fakes):
+    fake = fakes(owner="someone")
+    begun = Request((Message("user", "a"), Message("assistant", "b")), Sampling(), "s", go_on=True)
+    refused = play(engine_for(fake, model="small"), ask(min_tokens=9), begun)
+    assert all(isinstance(r, UsageProblem) and "vLLM" in str(r) for r in refused)
+    assert fake.bodies == []
+
+
 def test_the_model_is_asked_for_when_it_is_not_named(fakes):
     engine = engine_for(fakes(models=("only",)))
     play(engine, ask())

@@ -51,6 +51,11 @@ def test_words_are_counted_and_cut_as_tokens_are():
     assert cut == Completion(" one two", "length", 2, 2, 0)
 
 
+def test_a_reply_that_must_not_end_yet_is_filled_up():
+    held = say(ScriptedEngine({"a b": "one two"}), ask("a b", min_tokens=4, max_tokens=9))
+    assert held == Completion("one two … …", "stop", 2, 4, 0)
+
+
 def test_latency_is_per_reply_and_not_added_up():
     engine = ScriptedEngine(latency_s=0.1)
 

@@ -104,6 +104,28 @@ def test_a_stop_string_cuts_the_reply(engine, runner):
     assert cut.text == free.text[: free.text.index(stop)]
 
 
+def test_a_reply_that_must_not_end_goes_on_and_says_no_special_token(engine, runner):
+    free = runner(engine.generate(ask(SHOTS + ROWS[0])))
+    assert free.finish_reason == "stop"
+    requests = [ask(SHOTS + ROWS[0], "held", min_tokens=60, max_tokens=70), ask(SHOTS + ROWS[0], "free")]
+    held, beside = runner(all_of(engine, requests))
+    assert held.completion_tokens >= 60 and held.text.startswith(free.text)
+    special = set(engine._chat.ends_of(requests[0].sampling))
+    assert len(special) > len(engine._chat.end_ids) and not special & set(held.token_ids)
+    assert beside.token_ids == free.token_ids
+
+
+def test_a_model_goes_on_from_a_reply_that_was_begun(engine, runner):
+    """What it says on from half of its own reply is the other half."""
+    request = ask(SHOTS + ROWS[0], min_tokens=30, max_tokens=40)
+    whole = runner(engine.generate(request))
+    half = engine._chat.decode(whole.token_ids[:12])
+    begun = dataclasses.replace(request, messages=(*request.messages, Message("assistant", half)), go_on=True)
+    rest = runner(engine.generate(dataclasses.replace(begun, sampling=Sampling(max_tokens=28, min_tokens=18))))
+    assert rest.prompt_tokens == whole.prompt_tokens + 12
+    assert half + rest.text == whole.text
+
+
 def test_a_seed_gives_the_same_draw_in_any_company(engine, runner):
     drawn = {"temperature": 1.0, "top_p": 0.9}
     alone = runner(engine.generate(ask(SHOTS + ROWS[2], seed=5, **drawn)))
@@ -206,8 +228,9 @@ def test_batches_by_generate_say_the_same(smollm2, runner, reference):
             await engine.close()
 
     requests = [ask(SHOTS + row, f"s{i}", max_tokens=12 + i) for i, row in enumerate(ROWS)]
-    replies = runner(play(requests))
+    *replies, held = runner(play([*requests, ask(SHOTS + ROWS[0], "held", max_tokens=40, min_tokens=35)]))
     assert [r.token_ids for r in replies] == [reference(r.messages, 12 + i) for i, r in enumerate(requests)]
+    assert held.completion_tokens >= 35
 
 
 def test_an_adapter_changes_what_is_said_and_its_partner_has_none(smollm2, smollm2_adapter, runner, reference):

@@ -80,6 +80,17 @@ def test_a_reply_that_is_cut_says_so(engine, runner):
     assert (reply.finish_reason, reply.completion_tokens, len(reply.token_ids)) == ("length", 5, 5)
 
 
+def test_a_reply_that_must_not_end_goes_on_from_where_it_stands(engine, runner):
+    """The end of a turn, and every other special token, is out of reach for the first 40 tokens."""
+    free = runner(engine.generate(ask(SHOTS + "first, second, third", max_tokens=100)))
+    messages = (*ask(SHOTS + "first, second, third").messages, Message("assistant", free.text))
+    held = Sampling(min_tokens=40, max_tokens=60)
+    rest = runner(engine.generate(Request(messages, held, "s", go_on=True)))
+    assert rest.completion_tokens >= 40 and rest.text.strip()
+    assert not set(engine._chat.ends_of(held)) & set(rest.token_ids)
+    assert rest.prompt_tokens == free.prompt_tokens + len(free.token_ids)
+
+
 def test_a_stop_string_cuts_the_reply(engine, runner):
     free = runner(engine.generate(ask(SHOTS + "2, 4, 6")))
     stop = free.text[2:5]

@@ -8,7 +8,7 @@ import pytest
 from factories import make_episode, make_episodes, make_move
 
 from pairgen.records import Message
-from pipelines.harvest import PEERS_PER_ROLE, Caps, find_peers, find_rivals, harvest
+from pipelines.harvest import PEERS_PER_ROLE, Caps, find_peers, find_rivals, harvest, harvest_aborted
 
 ALL = Caps(0, 0, 0)
 
@@ -110,6 +110,42 @@ def test_evaluation_instances_do_not_use_up_the_room_of_others():
 def test_the_same_episode_in_two_runs_counts_once():
     result = harvest([make_episode(), make_episode()], ALL, 42)
     assert (len(result.kept), reasons(result)) == (6, {"repeated_episode": 6})
+
+
+def aborted(task_id=1, **fields):
+    moves = [make_move(0), make_move(1), make_move(2, reply="Bad!", violation="no tag")]
+    return make_episode(task_id, **{"outcome": "aborted", "moves": moves, **fields})
+
+
+def test_of_aborted_episodes_the_illegal_last_move_is_kept_and_nothing_else():
+    result = harvest_aborted([aborted(), make_episode(2), make_episode(3, outcome="lose")], ALL, 42)
+    assert [(w.move.reply, w.episode.outcome) for w in result.kept] == [("Bad!", "aborted")]
+    assert (result.entered, reasons(result)) == (3, {"before_abort": 2})
+    assert {d.stage for d in result.drops} == {"harvest_aborted"}
+
+
+def test_an_abort_that_no_move_can_be_corrected_for_is_told():
+    episodes = [
+        aborted(1, moves=[make_move(0)]),
+        aborted(2, moves=[make_move(0, violation="x", finish_reason="length")]),
+        aborted(3, moves=[make_move(0, violation="x", model="programmatic")]),
+        aborted(4, moves=[make_move(0, violation="x", reply="a\ud800")]),
+        aborted(5), aborted(5),
+    ]  # fmt: skip
+    result = harvest_aborted(episodes, ALL, 42)
+    assert reasons(result) == {
+        "no_violation": 1, "unfinished": 1, "programmatic": 1, "not_text": 1, "before_abort": 2, "repeated_episode": 3,
+    }  # fmt: skip
+    assert result.entered == len(result.kept) + len(result.drops)
+
+
+def test_caps_hold_for_aborted_moves_and_evaluation_instances_come_last():
+    episodes = [aborted(t) for t in range(10)]
+    caps = Caps(2, 0, 4)
+    result = harvest_aborted(episodes, caps, 42, lambda e: e.task_id < 6)
+    assert {w.episode.task_id for w in result.kept} == {6, 7, 8, 9}
+    assert result == harvest_aborted(episodes[::-1], caps, 42, lambda e: e.task_id < 6)
+    assert reasons(result)["cap_per_game"] == 6
 
 
 def test_peers_are_the_accepted_replies_of_a_role_in_every_episode_without_an_error():

@@ -167,7 +167,36 @@ def test_both_sides_of_each_pair_are_to_be_tried():
     assert tries_of([one, two])["e1"] == {("m1", None), ("m1", one.rejected[0].content)}
 
 
+def test_of_an_aborted_move_the_recorded_reply_is_the_rejected_side():
+    pair = make_pair(outcome="aborted")
+    chosen, own = (pair.move_id, pair.chosen[0].content), (pair.move_id, None)
+    assert tries_of([pair])["e1"] == {chosen, own}
+    (kept,) = judge([pair], {chosen: ACCEPTED, own: VIOLATION}, Policy(frozenset())).kept
+    assert (kept.chosen_verdict, kept.rejected_verdict) == ("accepted (order)", "violation")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rejected", "reason"),
+    [
+        (ACCEPTED, VIOLATION, ""),
+        (VIOLATION, VIOLATION, "chosen_violation"),
+        (ACCEPTED, ACCEPTED, "rejected_accepted"),
+        (UNKNOWN, VIOLATION, "unproven"),
+        (ACCEPTED, UNKNOWN, "unproven"),
+    ],
+)
+def test_a_strategy_that_needs_proof_gets_it_whatever_else_is_allowed(chosen, rejected, reason):
+    pair = make_pair(strategy="corrected", outcome="aborted")
+    said = {(pair.move_id, pair.chosen[0].content): chosen, (pair.move_id, None): rejected}
+    lenient = Policy(frozenset(), require_accepted=False, require_proof=frozenset({"corrected"}))
+    judged = judge([pair], said, lenient)
+    assert [d.reason for d in judged.drops] == ([reason] if reason else [])
+    assert len(judged.kept) + len(judged.drops) == 1
+
+
 def test_strategies_say_which_need_a_violation():
     strategies = {"a": Strategy("a", "", None, requires_violation=True), "b": Strategy("b", "", None)}
     assert policy_of(CorruptConfig(), strategies).require_violation == {"a"}
     assert policy_of(CorruptConfig(require_violation=False), strategies).require_violation == set()
+    proven = {"c": Strategy("c", "", None, requires_proof=True)}
+    assert policy_of(CorruptConfig(require_violation=False), proven).require_proof == {"c"}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pipelines.manifest import Manifest
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+ENGINES = ("auto", "vllm", "openai", "transformers", "scripted")
+ANSWERING = ("model", "engine", "base_url", "concurrency", "max_model_len", "engine_arg", "judge", "judge_price")
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -68,6 +70,17 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     "--eval-results", type=FOLDER, multiple=True, help="Keep out the instances of these clembench results; repeatable."
 )
 @click.option("--no-eval-split", is_flag=True, help="Keep nothing out: the pairs are never to be judged on it.")
+@click.option("--model", default="", help="Who is asked by ramble: folder, Hub id or name [the model that played].")
+@click.option("--engine", type=click.Choice(ENGINES), default=None, help="What serves that model [as in the run].")
+@click.option("--base-url", multiple=True, help="A vLLM or SGLang server that has that model; repeatable.")
+@click.option("--concurrency", type=click.IntRange(1), default=64, show_default=True, help="Replies asked for at once.")
+@click.option("--max-model-len", type=click.IntRange(1), default=None, help="Context in tokens [as in the run].")
+@click.option("--engine-arg", multiple=True, metavar="KEY=VALUE", help="Any argument of its engine; repeatable.")
+@click.option(
+    "--judge", default="", metavar="MODEL[@URL]",
+    help="Who is asked by corrected, at any OpenAI-compatible server [OPENAI_BASE_URL; key from OPENAI_API_KEY].",
+)  # fmt: skip
+@click.option("--judge-price", default="", metavar="IN,OUT", help="What a million of its tokens cost, to tell the sum.")
 @click.option("--license", default="apache-2.0", show_default=True, help="License on the card, as the Hub names it.")
 @click.option("--overwrite", is_flag=True, help="Replace the pair set in --out.")
 @json_option
@@ -75,7 +88,11 @@ def command(
     runs: tuple[Path, ...], out: Path | None, show: bool, eval_keys: tuple[Path, ...], eval_results: tuple[Path, ...],
     clembench: Path | None, overwrite: bool, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Make preference pairs of the won moves in one run or more."""
+    """Make preference pairs of the moves in one run or more.
+
+    What a strategy asks of a model (ramble) or a judge (corrected) is kept in the first run's folder and never asked
+    twice.
+    """
     from corruptions import STRATEGIES
 
     if show:
@@ -84,18 +101,21 @@ def command(
     if not runs:
         raise click.UsageError("Give the folder of a run, as pairgen rollout or pairgen import made it.")
 
-    from pipelines import assemble, corrupt, funnel
+    from pipelines import answerers, assemble, corrupt, funnel
 
+    answering = answerers.Answering(**{name: options.pop(name) for name in ANSWERING})
     options["games"] = tuple(name.strip() for entry in options["games"] for name in entry.split(",") if name.strip())
     config = corrupt.CorruptConfig(
         eval_keys=tuple(p.name for p in eval_keys),
         eval_results=tuple(p.resolve().name for p in eval_results),
+        model=answerers.public_name(answering.model),
+        judge=answering.judge.partition("@http")[0],
         **options,
     )
     out = out or Path("data") / f"{runs[0].resolve().name}-pairs"
     made = assemble.assemble(
         runs, out, config, STRATEGIES, clembench=clembench, eval_keys=eval_keys, eval_results=eval_results,
-        overwrite=overwrite,
+        overwrite=overwrite, answering=answering,
     )  # fmt: skip
     finish(_summary(made, out), _lines(made, out), as_json=as_json)
     if not made.pairs:
@@ -127,7 +147,7 @@ def _summary(made: Manifest, out: Path) -> dict[str, Any]:
     return {
         "pairs": made.pairs, "train": made.train, "test": made.test, "pairs_by_game": by_game,
         "verdicts": to_dict(made.verdicts), "dropped": count_reasons(made.funnel), "funnel": to_dict(made.funnel), 
-        "removed": len(made.evaluation.removed),
+        "removed": len(made.evaluation.removed), "drafts": to_dict(made.drafts),
         "content": made.content, "out": str(out),
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from pairgen.records import Messages
 class Sampling:
     """How a reply is drawn, every field explicit. `temperature` 0 is greedy; `max_tokens` counts new tokens.
 
-    Up to `min_tokens` new tokens the model cannot end its turn.
+    Up to `min_tokens` new tokens the model cannot end its turn, nor leave it by another special token.
     """
 
     temperature: float = 0.0
@@ -32,12 +32,14 @@ class Request:
 
     `bare` asks for the model without its adapter: what a partner says that shares the learner's engine (vLLM's alone
     can serve both).
+    With `go_on` the last message is the assistant's own, and the reply is what it says on from that message's end.
     """
 
     messages: Messages
     sampling: Sampling
     session: str
     bare: bool = False
+    go_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,9 @@ class Engine(Protocol):
     """A model that can be asked for replies, many at a time.
 
     `generate` raises `pairgen.errors.RequestError` when this one request fails (kinds: context_exceeded, timeout,
-    request_failed) and `pairgen.errors.EngineError` when the engine as a whole cannot go on (EngineRefused: also not
-    after it was started again).
+    request_failed), `pairgen.errors.EngineError` when the engine as a whole cannot go on (EngineRefused: also not after
+    it was started again), and `pairgen.errors.UsageProblem` when it can never do what is asked (`min_tokens` or `go_on`
+    at a foreign server).
     """
 
     @property

@@ -127,7 +127,7 @@ class ContinuousBatch:
         seen = mask.bool().to(device)
         done, going = [], []
         for row, ((job, _, n), token) in enumerate(
-            zip(group, next_tokens(out.logits[:, -1], [job for job, _, _ in group]), strict=True)
+            zip(group, next_tokens(out.logits[:, -1], [job for job, _, _ in group], self._chat), strict=True)
         ):
             own = [(k[row][:, seen[row]], v[row][:, seen[row]]) for k, v in layers]
             job.cached = n
@@ -165,7 +165,7 @@ class ContinuousBatch:
         self._lengths = [n + 1 for n in self._lengths]
         ended = [
             job.take(token, self._chat)
-            for job, token in zip(self._jobs, next_tokens(out.logits[:, -1], self._jobs), strict=True)
+            for job, token in zip(self._jobs, next_tokens(out.logits[:, -1], self._jobs, self._chat), strict=True)
         ]
         done = [job for job, end in zip(self._jobs, ended, strict=True) if end]
         for row, job in enumerate(self._jobs):

@@ -6,12 +6,13 @@ Knows no engine; the engines that hold a model themselves share it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairgen.engines import Sampling
+from pairgen.engines import Request, Sampling
 from pairgen.errors import EngineError, RequestError
 from pairgen.records import Messages, to_dict
 
@@ -27,31 +28,52 @@ class Chat:
     end_ids: tuple[int, ...]
     template_kwargs: Mapping[str, Any]
 
-    async def to_ids(self, messages: Messages) -> list[int]:
+    async def to_ids(self, request: Request) -> list[int]:
         """The prompt as token ids; raises RequestError where the template or the tokenizer refuses the messages."""
-        if sum(len(m.content) for m in messages) < LONG:
-            return self.encode(messages)
-        return await asyncio.to_thread(self.encode, messages)
+        if sum(len(m.content) for m in request.messages) < LONG:
+            return self.encode(request.messages, go_on=request.go_on)
+        return await asyncio.to_thread(self.encode, request.messages, go_on=request.go_on)
 
-    def encode(self, messages: Messages) -> list[int]:
+    def encode(self, messages: Messages, *, go_on: bool = False) -> list[int]:
+        """With `go_on`, what was asked and, as the reply's beginning, the last message as it stands.
+
+        The template itself is not asked to continue a message: it may strip it, or take thinking text out of it.
+        """
+        asked, begun = (messages[:-1], messages[-1].content) if go_on else (messages, "")
         try:
             ids = self.tokenizer.apply_chat_template(
-                to_dict(messages), add_generation_prompt=True, tokenize=True, return_dict=False, **self.template_kwargs
-            )
+                to_dict(asked), add_generation_prompt=True, tokenize=not go_on, return_dict=False,
+                **self.template_kwargs,
+            )  # fmt: skip
+            if go_on:
+                ids = self.tokenizer(ids + begun, add_special_tokens=False)["input_ids"]
         except Exception as error:  # templates raise what they like: jinja2, TypeError, UnicodeEncodeError, …
             raise RequestError(
                 "request_failed", f"the chat template of {self.model} refused the messages: {error}"
             ) from error
         return list(ids)
 
+    def ends_of(self, sampling: Sampling) -> tuple[int, ...]:
+        """The ids that end a reply, and that none below `min_tokens` may hold.
+
+        Where a model is kept from ending its turn these are all special tokens: it would open the next turn instead.
+        """
+        return self._all_ends if sampling.min_tokens else self.end_ids
+
+    @functools.cached_property
+    def _all_ends(self) -> tuple[int, ...]:
+        added = getattr(self.tokenizer, "added_tokens_decoder", {})
+        special = (i for i, token in added.items() if token.special)
+        return tuple(dict.fromkeys((*self.end_ids, *self.tokenizer.all_special_ids, *special)))
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text as the model said it: no special tokens, and nothing tidied."""
         text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return str(text)
 
-    def without_end(self, ids: Sequence[int]) -> tuple[int, ...]:
-        """The ids of a reply without the token that ended it."""
-        return tuple(ids[:-1]) if ids and ids[-1] in self.end_ids else tuple(ids)
+    def without_end(self, ids: Sequence[int], ends: Collection[int] = ()) -> tuple[int, ...]:
+        """The ids of a reply without the token that ended it, one of `ends` (by default `end_ids`)."""
+        return tuple(ids[:-1]) if ids and ids[-1] in (ends or self.end_ids) else tuple(ids)
 
 
 def load_chat(

@@ -6,11 +6,13 @@ from typing import Any
 
 import torch
 
+from pairgen.engines.chat import Chat
 from pairgen.engines.job import Job
 
 
-def next_tokens(logits: Any, jobs: list[Job]) -> list[int]:
+def next_tokens(logits: Any, jobs: list[Job], chat: Chat) -> list[int]:
     """One token a job from `logits` (jobs x vocabulary): the likeliest at temperature 0, else one that is drawn."""
+    logits = _without_ends(logits, jobs, chat)
     chosen: list[int] = logits.argmax(-1).tolist()
     for cut in (False, True):
         rows = [i for i, j in enumerate(jobs) if j.sampling.temperature > 0 and (j.sampling.top_p < 1) == cut]
@@ -18,6 +20,17 @@ def next_tokens(logits: Any, jobs: list[Job]) -> list[int]:
             for i, token in zip(rows, _drawn(logits[rows].float(), [jobs[i] for i in rows], cut), strict=True):
                 chosen[i] = token
     return chosen
+
+
+def _without_ends(logits: Any, jobs: list[Job], chat: Chat) -> Any:
+    """The logits, with the ends of those replies out of reach that are too short to end."""
+    barred = [(row, ends) for row, job in enumerate(jobs) if (ends := job.barred(chat))]
+    if not barred:
+        return logits
+    logits = logits.clone()
+    for row, ends in barred:
+        logits[row, list(ends)] = float("-inf")
+    return logits
 
 
 def _drawn(logits: Any, jobs: list[Job], cut: bool) -> list[int]:

@@ -35,14 +35,19 @@ class Job:
         """Tokens that prompt and reply can have together."""
         return len(self.ids) + self.sampling.max_tokens
 
+    def barred(self, chat: Chat) -> tuple[int, ...]:
+        """The tokens that may not come next, since the reply is too short to end."""
+        return chat.ends_of(self.sampling) if len(self.said) < self.sampling.min_tokens else ()
+
     def take(self, token: int, chat: Chat) -> bool:
         """Add a token; True when the reply ended with it, and `done` holds the completion."""
         self.said.append(token)
-        if token in chat.end_ids:
+        if token in chat.ends_of(self.sampling):
             return self._finish(chat, "stop")
-        if self.sampling.stop:
+        if self.sampling.stop and len(self.said) > self.sampling.min_tokens:
             text = chat.decode(self.said)
-            cuts = [at for at in map(text.find, self.sampling.stop) if at >= 0]
+            free = len(chat.decode(self.said[: self.sampling.min_tokens])) if self.sampling.min_tokens else 0
+            cuts = [at for at in (text.find(stop, free) for stop in self.sampling.stop) if at >= 0]
             if cuts:
                 return self._finish(chat, "stop", text[: min(cuts)])
         if len(self.said) >= self.sampling.max_tokens:
@@ -50,7 +55,7 @@ class Job:
         return False
 
     def _finish(self, chat: Chat, reason: str, text: str | None = None) -> bool:
-        ids = chat.without_end(self.said)
+        ids = chat.without_end(self.said, chat.ends_of(self.sampling))
         text = chat.decode(ids) if text is None else text
         self.done = Completion(text, reason, len(self.ids), len(self.said), self.cached, ids)
         return True

@@ -126,12 +126,13 @@ class OpenAIEngine:
         return min(self._servers, key=order)
 
     async def _ask(self, server: Server, request: Request) -> Completion:
+        held = _held(server, request)
         messages: list[Any] = [{"role": m.role, "content": m.content} for m in request.messages]
         reply = await server.client.chat.completions.create(
             model=self.model,
             messages=messages,
             **_sampling(request.sampling),
-            extra_body=self._extra(server) or None,
+            extra_body={**self._extra(server), **held} or None,
         )
         choices: list[Any] | None = reply.choices  # servers differ in what they leave out
         if not choices:
@@ -154,6 +155,25 @@ class OpenAIEngine:
         if self._template:
             extra["chat_template_kwargs"] = self._template
         return extra
+
+
+def _held(server: Server, request: Request) -> dict[str, Any]:
+    """What makes vLLM and SGLang keep a model from ending its turn, and go on with a message that was begun.
+
+    Special tokens are then shown as text: whoever asked sees where the model tried to leave its turn. Raises
+    UsageProblem for a server that would ignore it.
+    """
+    fields: dict[str, Any] = {}
+    if request.sampling.min_tokens:
+        fields |= {"min_tokens": request.sampling.min_tokens, "skip_special_tokens": False}
+    if request.go_on:
+        fields |= {"continue_final_message": True, "add_generation_prompt": False}
+    if fields and not server.fills_gaps:
+        raise UsageProblem(
+            f"{server.url} is no vLLM or SGLang server, so a model cannot be made to go on past its end there: "
+            "serve the model with vLLM, or give --model FOLDER with --engine vllm or transformers."
+        )
+    return fields
 
 
 def _sampling(sampling: Sampling) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def echo(request: Request) -> str:
 class ScriptedEngine:
     """Answers by `reply`: a function of the request, or a dictionary from the user's last message to the text.
 
-    Tokens are words here. `latency_s` is how long each reply takes; any number of requests may be open.
+    Tokens are words here; a reply below `min_tokens` is filled up with dots. `latency_s` is how long each reply takes;
+    any number of requests may be open.
     """
 
     name = "scripted"
@@ -59,6 +60,9 @@ class ScriptedEngine:
         if isinstance(said, Completion):
             return said
         words = re.findall(r"\s*\S+", said)
+        while len(words) < request.sampling.min_tokens:
+            said += " …"
+            words.append(" …")
         limit = request.sampling.max_tokens
         prompt_tokens = sum(len(m.content.split()) for m in request.messages)
         if len(words) > limit:

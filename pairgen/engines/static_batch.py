@@ -52,7 +52,7 @@ class StaticBatch:
             torch.manual_seed(int(content_id(seeds), 16) >> 1)
             out = self._model.generate(
                 input_ids=ids.to(device), attention_mask=mask.to(device), max_new_tokens=max(
-                    job.sampling.max_tokens for job in jobs), **_drawing(jobs[0])
+                    job.sampling.max_tokens for job in jobs), **_drawing(jobs[0], self._chat)
             )  # fmt: skip
         for job, row in zip(jobs, out[:, width:].tolist(), strict=True):
             for token in row:
@@ -66,7 +66,7 @@ class StaticBatch:
         jobs: list[Job] = []
         if alive:
             first = alive[0]
-            alike = [j for j in alive if _drawing(j) == _drawing(first)]
+            alike = [j for j in alive if _drawing(j, self._chat) == _drawing(first, self._chat)]
             alike.sort(key=lambda j: (j is not first, abs(len(j.ids) - len(first.ids))))
             for job in alike[: self._rows]:
                 if not jobs or (len(jobs) + 1) * max(j.most for j in [*jobs, job]) <= self._tokens:
@@ -75,7 +75,10 @@ class StaticBatch:
         return jobs
 
 
-def _drawing(job: Job) -> dict[str, Any]:
-    if job.sampling.temperature <= 0:
-        return {"do_sample": False}
-    return {"do_sample": True, "temperature": job.sampling.temperature, "top_p": job.sampling.top_p, "top_k": 0}
+def _drawing(job: Job, chat: Chat) -> dict[str, Any]:
+    sampling = job.sampling
+    short = {"min_new_tokens": sampling.min_tokens, "eos_token_id": list(chat.ends_of(sampling))}
+    held = short if sampling.min_tokens else {}
+    if sampling.temperature <= 0:
+        return {"do_sample": False, **held}
+    return {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0, **held}

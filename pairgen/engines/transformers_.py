@@ -70,7 +70,7 @@ class TransformersEngine:
         """One reply; a task that is cancelled takes its request out of the batch."""
         if self._chat is None or self._server is None:
             raise EngineError("The engine is not started.")
-        ids = await self._chat.to_ids(request.messages)
+        ids = await self._chat.to_ids(request)
         check_room(self.model, len(ids), request.sampling, self._limit)
         job = Job(ids, request.sampling, asyncio.get_running_loop().create_future())
         self._batch.add(job)

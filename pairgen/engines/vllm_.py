@@ -85,17 +85,19 @@ class VllmEngine:
         """One reply; a task that is cancelled takes its request out of the batch."""
         if self._llm is None or self._chat is None:
             raise EngineError("The engine is not started.")
-        ids = await self._chat.to_ids(request.messages)
+        ids = await self._chat.to_ids(request)
         check_room(self.model, len(ids), request.sampling, self._limit)
         try:
-            output = await asyncio.wait_for(self._run(ids, request, self._chat.end_ids), self._options.timeout_s)
+            output = await asyncio.wait_for(
+                self._run(ids, request, self._chat.ends_of(request.sampling)), self._options.timeout_s
+            )
         except asyncio.TimeoutError as error:
             raise RequestError("timeout", f"no reply within {self._options.timeout_s:g} seconds") from error
         except (EngineError, RequestError):
             raise
         except Exception as error:
             raise self._failure(error) from error
-        return _completion(output, ids, self._chat)
+        return _completion(output, request, ids, self._chat)
 
     async def _put_on(self, adapter: Adapter) -> None:
         """Load the adapter now, so that one that does not fit is found before anything is played."""
@@ -188,7 +190,7 @@ class VllmEngine:
         return RequestError("request_failed", f"{type(error).__name__}: {error}")
 
 
-def _completion(output: Any, ids: list[int], chat: Chat) -> Completion:
+def _completion(output: Any, request: Request, ids: list[int], chat: Chat) -> Completion:
     if output is None or not output.outputs or output.outputs[0].finish_reason in ("abort", "error"):
         raise RequestError("request_failed", "vLLM gave the request up without a reply")
     said = output.outputs[0]
@@ -198,7 +200,7 @@ def _completion(output: Any, ids: list[int], chat: Chat) -> Completion:
         prompt_tokens=len(ids),
         completion_tokens=len(said.token_ids),
         cached_tokens=-1 if output.num_cached_tokens is None else output.num_cached_tokens,
-        token_ids=chat.without_end(said.token_ids),
+        token_ids=chat.without_end(said.token_ids, chat.ends_of(request.sampling)),
     )
 
 
