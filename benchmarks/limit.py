@@ -30,7 +30,8 @@ from pairgen.engines.vllm_ import VllmEngine
 from pairgen.records import Episode, EpisodeKey, InstanceKey
 from pairgen.store import Journal, stream_episodes
 from pipelines.plan import Work
-from pipelines.rollout import Setting, Tally, play_all
+from pipelines.rollout import Tally, play_all
+from pipelines.workers import Setting
 
 MOST_TOKENS = 300
 PASSES = ("rollout", "lock-step", "limit")
@@ -158,7 +159,8 @@ def replay_plan(
     random.Random(0).shuffle(recorded)
     counts: dict[InstanceKey, itertools.count[int]] = defaultdict(itertools.count)
     plan, replies = [], {}
-    for episode in itertools.islice(itertools.cycle(recorded), most):
+    taken = sorted(itertools.islice(itertools.cycle(recorded), most), key=lambda episode: episode.key.instance)
+    for episode in taken:
         key = EpisodeKey(*episode.key.instance, next(counts[episode.key.instance]))
         work = Work(key, max(0, episode.seed), f"m.sample{key.sample}")
         plan.append(work)

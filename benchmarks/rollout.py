@@ -29,7 +29,8 @@ from pairgen.engines.select import cpu_vllm
 from pairgen.store import Journal
 from pipelines.fetch_model import fetch
 from pipelines.plan import make_plan
-from pipelines.rollout import Setting, play_all
+from pipelines.rollout import play_all
+from pipelines.workers import Setting
 
 NAME = "smollm2"
 DEMO = ("hintmatch", "roundtrip", "wordweave")

@@ -6,13 +6,10 @@ Knows how episodes are driven and how they fail; knows neither clemcore nor how 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pairgen.clem.client import GameServer, GameWorker, WorkerDied
 from pairgen.engines import Completion, Engine, Request, Sampling
@@ -21,6 +18,7 @@ from pairgen.records import Episode, Fault, Message, Messages, Move, Player
 from pairgen.store import Journal
 from pairgen.thinking import shown
 from pipelines.plan import Queue, Work
+from pipelines.workers import GameProblem, Setting, Workers
 
 TRIES = 3
 """How often an episode is begun when its worker process dies under it."""
@@ -42,18 +40,6 @@ class Tally:
         self.prompt_tokens += max(0, completion.prompt_tokens)
         self.cached_tokens += max(0, completion.cached_tokens)
         self.completion_tokens += max(0, completion.completion_tokens)
-
-
-class Setting(NamedTuple):
-    """What all episodes of a rollout share. `results` is where clemcore's own layout is written.
-
-    `label` names the learner, `partner` the model that the other players are left to ("": the learner speaks for all).
-    """
-
-    label: str
-    sampling: Sampling
-    results: Path
-    partner: str = ""
 
 
 async def play_all(
@@ -121,78 +107,13 @@ async def _all_or_none(coroutines: Sequence[Any], *, watch: asyncio.Task[None]) 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class Workers:
-    """The worker processes of each game: one when it is first played, more while they have work waiting and cores are
-    idle (some game masters need a second of CPU to set an instance up), and new ones for those that die."""
-
-    def __init__(self, server: GameServer, games: Sequence[dict[str, Any]], setting: Setting):
-        self._server, self._setting = server, setting
-        self._specs = {game["game"]: game["spec"] for game in games}
-        self._cores = os.cpu_count() or 1
-        self._workers: dict[str, list[GameWorker]] = {game: [] for game in self._specs}
-        self._locks = {game: asyncio.Lock() for game in self._specs}
-        self._open: dict[int, int] = {}
-        self._problems: dict[str, str] = {}
-        self.clemcore_version = ""
-
-    @contextlib.asynccontextmanager
-    async def seat(self, game: str) -> Any:
-        """The worker of `game` with the least to do. Raises GameProblem where the game cannot load."""
-        worker = await self._take(game)
-        self._open[id(worker)] = self._open.get(id(worker), 0) + 1
-        try:
-            yield worker
-        finally:
-            self._open[id(worker)] -= 1
-
-    async def _take(self, game: str) -> GameWorker:
-        async with self._locks[game]:
-            if game in self._problems:
-                raise GameProblem(self._problems[game])
-            alive = [w for w in self._workers[game] if w.alive]
-            self._workers[game] = alive
-            if not alive or (all(w.backlog > 1 for w in alive) and self._busy() < self._cores):
-                alive.append(await self._start(game))
-            return min(alive, key=lambda w: (w.backlog, self._open.get(id(w), 0)))
-
-    def _busy(self) -> int:
-        return sum(w.alive and w.backlog > 0 for workers in self._workers.values() for w in workers)
-
-    async def _start(self, game: str) -> GameWorker:
-        worker = await self._server.worker()
-        sampling = {"temperature": self._setting.sampling.temperature, "max_tokens": self._setting.sampling.max_tokens}
-        try:
-            answer = await worker.ask(
-                "", op="load", spec=self._specs[game], label=self._setting.label,
-                partner=self._setting.partner, sampling=sampling, results=str(self._setting.results),
-            )  # fmt: skip
-        except BaseException:  # cancelled, too: nobody else knows of this worker yet
-            await worker.close()
-            raise
-        if "problem" in answer:
-            await worker.close()
-            self._problems[game] = answer["problem"]
-            raise GameProblem(answer["problem"])
-        self.clemcore_version = answer["clemcore_version"]
-        return worker
-
-    async def close(self) -> None:
-        for workers in self._workers.values():
-            for worker in workers:
-                await worker.close()
-
-
-class GameProblem(Exception):
-    """A game that cannot be loaded; the text is its own exception."""
-
-
 async def _play(workers: Workers, engine: Engine, work: Work, setting: Setting, tally: Tally) -> Episode:
     """One episode from its beginning to its end; played again from the start when its worker or the engine dies."""
     deaths = 0
     while True:
         moves: list[Move] = []
         try:
-            async with workers.seat(work.key.game) as worker:
+            async with workers.seat(work.key.instance) as worker:
                 end = await _dialogue(worker, engine, work, setting, moves, tally)
         except GameProblem as problem:
             end = {"op": "fault", "kind": "game_load", "message": str(problem)}

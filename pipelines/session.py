@@ -25,9 +25,10 @@ from pipelines import runs, scoring
 from pipelines.faults import grouped_faults
 from pipelines.instances import choose_instances, find_games
 from pipelines.plan import Work, make_plan
-from pipelines.rollout import Setting, Tally, play_all
+from pipelines.rollout import Tally, play_all
 from pipelines.rollout_config import RolloutConfig, check_partner, repeats, resumed
 from pipelines.speakers import Labels, labels_of, make_speakers, notice_adapter
+from pipelines.workers import Setting
 
 RESULTS = "clem"
 """Where in a run folder clemcore's own layout lies."""

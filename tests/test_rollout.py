@@ -13,8 +13,9 @@ from pairgen.records import EpisodeKey, Message
 from pairgen.store import Journal, read_episodes
 from pipelines import supervise
 from pipelines.plan import make_plan
-from pipelines.rollout import Setting, play_all
+from pipelines.rollout import play_all
 from pipelines.supervise import Supervised
+from pipelines.workers import Setting
 
 
 class Puppet:

@@ -7,6 +7,7 @@ the same things in another order (older runs did not fix the order of Python set
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from pairgen.clem.table import GameFault, Table
@@ -18,11 +19,13 @@ def unverifiable(why: str) -> str:
     return f"unverifiable: {why}"
 
 
-def replay(table: Table, moves: list[dict[str, Any]], tries: list[dict[str, Any]]) -> dict[str, list[str]]:
+def replay(
+    table: Table, open_: Callable[[], dict[str, Any]], moves: list[dict[str, Any]], tries: list[dict[str, Any]]
+) -> dict[str, list[str]]:
     """Verdict and reason for each of `tries`, by its id.
 
-    `moves` are the recorded model moves in order (player, prompt, reply); a try is {id, move, text}: the reply `text`
-    at the `move`-th of them. The recorded reply itself is tried where `text` is None.
+    `open_` opens the table. `moves` are the recorded model moves in order (player, prompt, reply); a try is {id, move,
+    text}: the reply `text` at the `move`-th of them. The recorded reply itself is tried where `text` is None.
     """
     verdicts: dict[str, list[str]] = {}
     by_move: dict[int, list[dict[str, Any]]] = {}
@@ -30,7 +33,7 @@ def replay(table: Table, moves: list[dict[str, Any]], tries: list[dict[str, Any]
         by_move.setdefault(attempt["move"], []).append(attempt)
     note, why = "", ""
     try:
-        step = table.open()
+        step = open_()
     except GameFault as fault:
         return {t["id"]: [unverifiable("the game failed"), str(fault)] for t in tries}
     for index in range(max(by_move) + 1):

@@ -6,6 +6,7 @@ It ends when its standard input closes, so that it never outlives the driver. Kn
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -20,6 +21,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides when to stop
     from pairgen.clem import worker
 
+    gc.freeze()  # what is imported stays: neither looked through by each worker's collector, nor copied for that
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(path)
         listener.listen(64)
@@ -59,6 +61,7 @@ def _become_worker(connection: socket.socket, serve: object) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(2, 1)
+        gc.set_threshold(100_000, 20, 100)  # games build large graphs that live on: look through them less often
         serve(connection)  # type: ignore[operator]
         code = 0
     except BaseException:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import random
 import shutil
 import sys
@@ -134,8 +135,15 @@ class Table:
         self._events_seen: list[int] = []
         self._violated = 0
         self._prompt: list[dict[str, str]] = []
+        self._opening: dict[str, Any] | None = None
 
     def open(self) -> dict[str, Any]:
+        """What is asked first; the same again when it is opened already."""
+        if self._opening is None:
+            self._opening = self._open()
+        return self._opening
+
+    def _open(self) -> dict[str, Any]:
         with self._chance.held(), _stage("setup"):
             self._env.reset(options={"player_models": self._seats, **_experiment_and_instance(self.row)})
             self._next_violation()
@@ -154,6 +162,17 @@ class Table:
         """This episode as it stands, to be played on otherwise; models, instance and the game's code are shared."""
         shared = (self._benchmark, self.row, *self._seats)
         return deepcopy(self, {id(thing): thing for thing in shared})
+
+    def again(self, seed: int) -> Table:
+        """Another episode of this instance, from here on; only for a table that is open, unplayed and `undrawn`."""
+        other = self.copy()
+        other._chance = _Chance(seed)
+        return other
+
+    @property
+    def undrawn(self) -> bool:
+        """Whether the game has drawn no random number so far."""
+        return self._chance.untouched
 
     def _go_on(self, violation: str) -> dict[str, Any]:
         """Let programmatic players speak until a model player must, or the game is over."""
@@ -275,6 +294,14 @@ class _Chance:
     def __init__(self, seed: int):
         self._states: list[Any] | None = None
         self._seed = seed
+
+    @property
+    def untouched(self) -> bool:
+        """Whether the generators stand as the seed put them."""
+        fresh = _Chance(self._seed)
+        with fresh.held():
+            pass
+        return pickle.dumps(fresh._states) == pickle.dumps(self._states)
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from clemcore import get_version
 from clemcore.clemgame import GameBenchmark, GameInstances
 
 from pairgen.clem import catalog, compat, replay, wire
+from pairgen.clem.setups import Setups
 from pairgen.clem.table import GameFault, Table
 from pairgen.records import instance_hash
 
@@ -24,6 +26,7 @@ class Worker:
         self._tables: dict[str, Table] = {}
         self._folders: dict[str, tuple[str, str]] = {}
         self._rows: dict[tuple[str, int], dict[str, Any]] = {}
+        self._setups = Setups()
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
         handler = getattr(self, f"_{message['op']}")
@@ -50,14 +53,17 @@ class Worker:
         return {"clemcore_version": get_version(), "pid": os.getpid()}
 
     def _begin(self, message: dict[str, Any]) -> dict[str, Any]:
-        row = self._rows[message["experiment"], message["task_id"]]
-        table = Table(
-            self._benchmark, row, self._label, self._sampling, message["seed"],
-            partner=self._partner, learner=message.get("learner", 0),
-        )  # fmt: skip
+        seed, learner = message["seed"], message.get("learner", 0)
+        place = (message["experiment"], message["task_id"])
+        key = (*place, learner)
+        table = self._setups.table(key, seed, lambda: self._table(place, seed, self._partner, learner))
         folders = (message["folder"], message.get("duo", ""))
         self._tables[message["id"]], self._folders[message["id"]] = table, folders
-        return self._settle(message, table.open)
+        return self._settle(message, lambda: self._setups.open(key, table))
+
+    def _table(self, place: tuple[str, int], seed: int, partner: str = "", learner: int = 0) -> Table:
+        row = self._rows[place]
+        return Table(self._benchmark, row, self._label, self._sampling, seed, partner=partner, learner=learner)
 
     def _reply(self, message: dict[str, Any]) -> dict[str, Any]:
         table = self._tables[message["id"]]
@@ -65,13 +71,15 @@ class Worker:
 
     def _verify(self, message: dict[str, Any]) -> dict[str, Any]:
         """Play one recorded episode again and put other replies to its game master."""
-        row = self._rows.get((message["experiment"], message["task_id"]))
+        place = (message["experiment"], message["task_id"])
+        row = self._rows.get(place)
         known = row and instance_hash(self._game, row["game_instance"])
         if row is None or message["instance_hash"] not in ("", known):
             why = "no such instance" if row is None else "another instance"
             return {"verdicts": {t["id"]: [replay.unverifiable(why), ""] for t in message["tries"]}}
-        table = Table(self._benchmark, row, self._label, self._sampling, message["seed"])
-        return {"verdicts": replay.replay(table, message["moves"], message["tries"])}
+        table = self._setups.table(place, message["seed"], lambda: self._table(place, message["seed"]))
+        opening = partial(self._setups.open, place, table)
+        return {"verdicts": replay.replay(table, opening, message["moves"], message["tries"])}
 
     def _drop(self, message: dict[str, Any]) -> dict[str, Any]:
         """Give an episode up; says what is known of it."""
