@@ -7,15 +7,15 @@ Of equal pairs the one with the smallest id stays, so the order of the input nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import polars as pl
 
 from pairgen.records import Drop, Pair
+from pipelines.asked import Templates
 from pipelines.near import near_repeats
 from pipelines.slim import decisions, frame_of, parted, slim, without
-from pipelines.template import Template
 
 
 class Limits(NamedTuple):
@@ -29,6 +29,9 @@ class Limits(NamedTuple):
     per_prompt: int = 0
     near: float = 0.9
     across_strategies: bool = False
+
+
+DEFAULT_LIMITS = Limits()
 
 
 class Dedup(NamedTuple):
@@ -47,9 +50,9 @@ def dedup(pairs: Iterable[Pair], per_chosen: int = 1) -> Dedup:
 
 def repeats(
     rows: pl.DataFrame,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
     pairs: pl.LazyFrame | None = None,
-    templates: Mapping[tuple[str, str], Template] | None = None,
+    templates: Templates | None = None,
 ) -> pl.DataFrame:
     """Decisions on slim rows: exact duplicates, then repeated (prompt, chosen), near duplicates, and the two caps.
 

@@ -53,7 +53,7 @@ def _named(words: Sequence[str]) -> int:
     return int.from_bytes(hashlib.blake2b(known, digest_size=8).digest(), "big")
 
 
-def sketch(text: str) -> Sketch | None:
+def sketch(text: str, variety: float = MIN_VARIETY) -> Sketch | None:
     """The MinHash of the text's word triples, or None for a short text."""
     words = _WORDS.findall(text.casefold())
     if len(words) < MIN_SHINGLES + 2:
@@ -61,7 +61,7 @@ def sketch(text: str) -> Sketch | None:
     codes = np.fromiter((zlib.crc32(w.encode("utf-8", "surrogatepass")) for w in words), np.uint64, len(words))
     mixed = codes[:-2] * np.uint64(0x9E3779B97F4A7C15) + codes[1:-1] * np.uint64(0xC2B2AE3D27D4EB4F) + codes[2:]
     triples = np.unique((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(32))
-    if len(triples) < max(MIN_SHINGLES, MIN_VARIETY * (len(words) - 2)):
+    if len(triples) < max(MIN_SHINGLES, variety * (len(words) - 2)):
         return None
     minhash = _EMPTY.copy()
     minhash.update_batch(triples.tolist())
@@ -71,12 +71,12 @@ def sketch(text: str) -> Sketch | None:
 class Sketches:
     """Texts by number: the name of each, and the sketch of those that are not short (512 bytes each)."""
 
-    def __init__(self, texts: Iterable[str]):
+    def __init__(self, texts: Iterable[str], variety: float = MIN_VARIETY):
         names: list[int] = []
         places: list[int] = []
         made: list[Sketch] = []
         for text in texts:
-            drawn = sketch(text)
+            drawn = sketch(text, variety)
             names.append(exact_name(text))
             places.append(-1 if drawn is None else len(made))
             if drawn is not None:
@@ -91,16 +91,23 @@ class Sketches:
 
     def alike(self, one: int, others: Numbers) -> npt.NDArray[np.float64]:
         """The likeness of a text to others, in 0 to 1: estimated, and 1 or 0 where either is short."""
-        equal = self.names[others] == self.names[one]
+        return self.alike_to(self, others, one)
+
+    def alike_to(self, foreign: Sketches, others: Numbers, one: int = 0) -> npt.NDArray[np.float64]:
+        """The likeness of the text `one` of `foreign` to these of the own."""
+        equal = self.names[others] == foreign.names[one]
         places = self._places[others]
-        if self._places[one] < 0:
+        if foreign._places[one] < 0:
             return equal.astype(np.float64)
-        shared = (self._made[np.maximum(places, 0)] == self._made[self._places[one]]).mean(axis=1)
-        return np.where(equal, 1.0, np.where(places < 0, 0.0, shared))
+        shared = (self._made[np.maximum(places, 0)] == foreign._made[foreign._places[one]]).mean(axis=1)
+        likeness: npt.NDArray[np.float64] = np.where(equal, 1.0, np.where(places < 0, 0.0, shared))
+        return likeness
 
     def bands(self, numbers: Numbers) -> Keys:
-        """For each text 16 keys, of which two that are alike share one in its place; a short text has its name in all."""
-        rows = self._made[np.maximum(self._places[numbers], 0)].reshape(len(numbers), BANDS, BAND_ROWS).astype(np.uint64)
+        """Of each text 16 keys; two that are alike share one in its place. A short text has its name in all places."""
+        rows = (
+            self._made[np.maximum(self._places[numbers], 0)].reshape(len(numbers), BANDS, BAND_ROWS).astype(np.uint64)
+        )
         keys = np.zeros((len(numbers), BANDS), dtype=np.uint64)
         for i in range(BAND_ROWS):
             keys = mix(keys, rows[:, :, i])

@@ -1,7 +1,7 @@
 """Near duplicates: pairs of one game, role and strategy whose prompts and chosen sides are nearly the same.
 
-Three parts must be alike, each for itself: what the first prompt asks (its remainder, without the template), the play so
-far, and the chosen side; so a long prompt never hides that the answers differ. Likeness is as `likeness` has it.
+Three parts must be alike, each for itself: what the first prompt asks (without the template), the play so far, and the
+chosen side; so a long prompt never hides that the answers differ. What alike means is said in `likeness`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipelines.likeness import BANDS, Keys, Numbers, Sketches, mix
+from pipelines.asked import KIND, Templates
+from pipelines.likeness import BANDS, MIN_VARIETY, Keys, Numbers, Sketches, mix
 from pipelines.slim import decisions, first_text, later_text, once, said, texts
-from pipelines.template import MAX_INSTANCES, UNKNOWN, Prompt, Template, learn
+from pipelines.template import UNKNOWN
 
 MAX_MATES = 64
 """The most pairs of one key that a pair is compared with, so that a crowd costs no square."""
 
-Templates = Mapping[tuple[str, str], Template]
-"""By game and role."""
 Mask = npt.NDArray[np.bool_]
 
 
@@ -37,25 +36,30 @@ class Part(NamedTuple):
 
 
 def near_repeats(
-    rows: pl.DataFrame, pairs: pl.LazyFrame, templates: Templates, threshold: float, scope: Sequence[str] = ("strategy",)
+    rows: pl.DataFrame,
+    pairs: pl.LazyFrame,
+    templates: Templates,
+    threshold: float,
+    scope: Sequence[str] = ("strategy",),
 ) -> pl.DataFrame:
     """Decisions on slim rows in their order: an earlier pair that stays is the keeper of what is alike to it.
 
     `score` is the likeness of the part in which the two differ most.
     """
 
-    def remainder(row: Mapping[str, str]) -> str:
+    def asks(row: Mapping[str, str]) -> str:
         template = templates.get((row["game"], row["role"]), UNKNOWN)
-        return template.remainder(row["text"])
+        return template.asks(row["text"], row["experiment"])
 
     family = _codes(rows, ("game", "role", *scope))
     parts = [
         _part(rows, pairs, ("chosen",), said("chosen"), lambda row: row["text"]),
-        _part(rows, pairs, ("game", "role", "first"), first_text(), remainder),
+        _part(rows, pairs, KIND, first_text(), asks),
     ]
     mates, _ = _crowded(_keys(parts, family))
     rows, family, parts = rows.filter(pl.Series(mates)), family[mates], [part.of(mates) for part in parts]
-    parts.append(_part(rows, pairs, ("prompt",), later_text(), lambda row: row["text"]))
+    # a play so far repeats its game's phrases; where the first prompts are alike that is no reason to call it short
+    parts.append(_part(rows, pairs, ("prompt",), later_text(), lambda row: row["text"], variety=0.0))
     keys = _keys(parts, family)
     mates, shared = _crowded(keys)
     keeper, score = _pick(keys, shared, mates, parts, threshold)
@@ -64,33 +68,24 @@ def near_repeats(
     return decisions(found.with_columns(keeper=ids), "near_duplicate")
 
 
-def templates_of(rows: pl.DataFrame, pairs: pl.LazyFrame) -> dict[tuple[str, str], Template]:
-    """The template of each game and role, learned over at most a few hundred first prompts of each experiment."""
-    named = ("game", "role", "experiment", "task_id")
-    prompts = once(rows.sort("pair_id"), [*named]).with_columns(
-        place=pl.int_range(pl.len()).over("game", "role", "experiment")
-    )
-    some = prompts.filter(pl.col("place") < MAX_INSTANCES)
-    found: dict[tuple[str, str], list[Prompt]] = defaultdict(list)
-    for batch in texts(pairs, some["row"], [*named, first_text().alias("text")]):
-        for game, role, experiment, task, text in batch.select(*named, "text").iter_rows():
-            found[game, role].append(Prompt(experiment, (game, experiment, task), text))
-    return {key: learn(prompts) for key, prompts in sorted(found.items())}
-
-
 def _part(
-    rows: pl.DataFrame, pairs: pl.LazyFrame, key: Sequence[str], text: pl.Expr, read: Callable[[Mapping[str, str]], str]
+    rows: pl.DataFrame,
+    pairs: pl.LazyFrame,
+    key: Sequence[str],
+    text: pl.Expr,
+    read: Callable[[Mapping[str, str]], str],
+    variety: float = MIN_VARIETY,
 ) -> Part:
     """Sketch the different texts of a part; `key` says which are the same."""
     sorted_once = once(rows, [*key]).sort("row")
 
     def read_all() -> Iterator[str]:
-        for batch in texts(pairs, sorted_once["row"], ["game", "role", text.alias("text")]):
+        for batch in texts(pairs, sorted_once["row"], ["game", "role", "experiment", text.alias("text")]):
             yield from map(read, batch.iter_rows(named=True))
 
     numbered = sorted_once.select(*key).with_row_index("number")
     numbers = rows.select(*key).join(numbered, on=[*key], how="left", maintain_order="left")["number"]
-    return Part(Sketches(read_all()), numbers.to_numpy().astype(np.int64))
+    return Part(Sketches(read_all(), variety), numbers.to_numpy().astype(np.int64))
 
 
 def _codes(rows: pl.DataFrame, columns: Sequence[str]) -> Keys:
@@ -115,13 +110,13 @@ def _keys(parts: Sequence[Part], family: Keys) -> Keys:
     return mix(leading, np.broadcast_to(fixed[:, None], leading.shape))
 
 
-def _crowded(keys: Keys) -> tuple[Mask, npt.NDArray[np.bool_]]:
+def _crowded(keys: Keys) -> tuple[Mask, Mask]:
     """Which pairs have a key that another has, and which keys these are."""
-    shared = np.zeros(keys.shape, bool)
+    shared: Mask = np.zeros(keys.shape, np.bool_)
     for band in range(keys.shape[1]):
         _, where, counts = np.unique(keys[:, band], return_inverse=True, return_counts=True)
         shared[:, band] = counts[where] > 1
-    return shared.any(axis=1), shared
+    return np.asarray(shared.any(axis=1)), shared
 
 
 def _pick(

@@ -23,7 +23,7 @@ EMPTY: dict[type, Any] = {str: "", int: 0, float: 0.0}
 def read_pairs(path: Path) -> list[Pair]:
     """The pairs of a file, in its order, each with an id of its own.
 
-    Raises UsageProblem for another kind of file, PairgenError for one that cannot be read or has rows that are no pairs.
+    Raises UsageProblem for another kind of file, PairgenError for one that cannot be read or has a row that is no pair.
     """
     if path.suffix not in SUFFIXES:
         raise UsageProblem(f"{path}: give a pair file that ends in {', '.join(SUFFIXES)}.")
@@ -64,8 +64,8 @@ def _pair(row: Any, number: int, path: Path) -> Pair:
             f"{path}: row {number} is no pair ({type(error).__name__}: {error}): each row needs prompt, chosen and "
             "rejected, as texts or as lists of messages with role and content."
         ) from None
-    known = {name: _scalar(row.get(name), hint) for name, hint in fields_of(Pair) if name not in SIDES}
-    return Pair(**known, **_without_prompt(sides))
+    known: dict[str, Any] = {name: _scalar(row.get(name), hint) for name, hint in fields_of(Pair) if name not in SIDES}
+    return Pair(**{**known, **_without_prompt(sides)})
 
 
 def _without_prompt(sides: dict[str, Messages]) -> dict[str, Messages]:
@@ -99,7 +99,7 @@ def _scalar(value: Any, hint: Any) -> Any:
 
 def _named(pairs: list[Pair], numbered: Iterable[bool]) -> list[Pair]:
     """Instances and ids where the file gives none: equal rows share what is hashed, so a count makes ids differ."""
-    firsts = {id(pair): content_id(pair.prompt[:_first_turn(pair.prompt)]) for pair in pairs}
+    firsts = {id(pair): content_id(pair.prompt[: _first_turn(pair.prompt)]) for pair in pairs}
     numbers = {name: number for number, name in enumerate(sorted(set(firsts.values())))}
     seen: dict[str, int] = {}
     named = []

@@ -1,9 +1,9 @@
-"""Slim rows: a pair set as names, hashes and lengths, so that a million pairs pass the cleaning stages in bounded memory.
+"""Slim rows: a pair set as names, hashes and lengths, so that a million pairs pass cleaning in bounded memory.
 
-The shape of those stages: `slim` reads the pairs once, streaming, into one small row a pair (some 200 bytes, in memory).
-Stages take slim rows and return *decisions*: which row goes, why, which row stays in its place, how alike the two are.
-Where a stage needs words, `texts` hands out a few columns of the wanted rows in batches, a shared text only once. The
-pairs are a LazyFrame of `Pair` rows: a scan of parquet files, or `frame_of` a list, and every stage serves both alike.
+The shape of those stages: `slim` reads the pairs once, streaming, into one small row a pair (some 200 bytes, in
+memory). Stages take slim rows and return *decisions*: which row goes, why, which one stays for it, how alike they are.
+Where a stage needs words, `texts` hands out a few columns of the wanted rows in batches, a shared text once. The pairs
+are a LazyFrame of `Pair` rows: a scan of parquet files, or `frame_of` a list, and every stage serves both alike.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def later_text() -> pl.Expr:
 
 
 def texts(
-    pairs: pl.LazyFrame, rows: pl.Series, columns: Sequence[pl.Expr], batch: int = BATCH_ROWS
+    pairs: pl.LazyFrame, rows: pl.Series, columns: Sequence[str | pl.Expr], batch: int = BATCH_ROWS
 ) -> Iterator[pl.DataFrame]:
     """The columns of these rows of `pairs` (ascending), with `row`, in batches that are read one at a time."""
     wanted = rows.unique().sort().cast(pl.UInt32).to_frame("row")
@@ -100,7 +100,7 @@ def drop_rows(rows: pl.DataFrame, decided: pl.DataFrame, stage: str) -> pl.DataF
     return named.select(
         pl.lit(stage).alias("stage"), "reason", pl.lit("").alias("detail"), pl.col("pair_id").alias("item_id"),
         pl.col("keeper").alias("kept_id"), "score", "game", "experiment", "task_id", "sample", "move_index", "strategy",
-    ).cast(dict(polars_schema(Drop)))  # fmt: skip
+    ).cast(pl.Schema(polars_schema(Drop)))  # fmt: skip
 
 
 def parted(pairs: Sequence[Pair], decided: pl.DataFrame, stage: str) -> tuple[list[Pair], list[Drop]]:
@@ -108,7 +108,8 @@ def parted(pairs: Sequence[Pair], decided: pl.DataFrame, stage: str) -> tuple[li
     gone = dict(zip(decided["row"].to_list(), decided.iter_rows(named=True), strict=True))
     kept = [pair for row, pair in enumerate(pairs) if row not in gone]
     drops = [
-        drop_pair(pairs[row], stage, d["reason"], kept_id=d["keeper"] or "", score=d["score"]) for row, d in gone.items()
+        drop_pair(pairs[row], stage, d["reason"], kept_id=d["keeper"] or "", score=d["score"])
+        for row, d in gone.items()
     ]
     return kept, drops
 

@@ -1,7 +1,7 @@
 """Template: what the prompts of one game and role share, and what remains of a prompt without it. Pure text.
 
-Learned, not configured: a line, or three words in a row, that nearly all instances have equally often is template. "Equally
-often" is what keeps a grid in the remainder, whose rows are common to all instances but not in the same number.
+Learned, not configured: a line, or three words in a row, that nearly all instances have equally often is template.
+"Equally often" is what keeps a grid in the remainder: its rows are common to all instances, but not in equal number.
 """
 
 from __future__ import annotations
@@ -32,13 +32,29 @@ class Prompt(NamedTuple):
 class Template:
     """The lines and grams that are template, and the kinds of prompt (experiments, openings) of which that is known."""
 
-    def __init__(self, lines: frozenset[str], grams: frozenset[Gram], kinds: frozenset[str], instances: int):
-        self.lines, self.grams, self.kinds, self.instances = lines, grams, kinds, instances
+    def __init__(
+        self,
+        lines: frozenset[str] = frozenset(),
+        grams: frozenset[Gram] = frozenset(),
+        kinds: frozenset[str] = frozenset(),
+        plain: frozenset[str] = frozenset(),
+    ):
+        self.lines, self.grams, self.kinds, self.plain = lines, grams, kinds, plain
         self._seen: dict[str, str] = {}
 
     def knows(self, text: str, experiment: str = "") -> bool:
         """Whether enough prompts of this kind were seen to tell its template from what it asks."""
         return not self.kinds.isdisjoint(_kinds(experiment, text))
+
+    def asks(self, text: str, experiment: str = "") -> str:
+        """What the prompt asks: its remainder, or all of it where the template of its kind is not known.
+
+        Where nothing remains, the order of the parts may still say something (the same grids, another one first): then
+        it is all of the prompt too, unless many instances have that very prompt, which asks nothing ("").
+        """
+        if not self.knows(text, experiment):
+            return text
+        return self.remainder(text) or ("" if text in self.plain else text)
 
     def remainder(self, text: str) -> str:
         """The words that are not template, in small letters, a line break where lines were; "" if nothing is left."""
@@ -58,14 +74,14 @@ class Template:
         return [word for i, word in enumerate(words, 1) if not (hit[i] or hit[i + 1] or hit[i + 2])]
 
 
-UNKNOWN = Template(frozenset(), frozenset(), frozenset(), 0)
+UNKNOWN = Template()
 
 
 def learn(prompts: Iterable[Prompt]) -> Template:
     """The template of one game and role; of each instance one prompt counts, whatever the order.
 
-    Looks at all prompts, at each experiment and at each way to begin, since variants have templates of their own. A kind
-    of prompt with fewer than five instances stays unknown.
+    Looks at all prompts, at each experiment and at each way to begin, since variants have templates of their own. A
+    kind of prompt with fewer than five instances stays unknown.
     """
     first: dict[tuple[str, Hashable], str] = {}
     for experiment, instance, text in prompts:
@@ -84,7 +100,9 @@ def learn(prompts: Iterable[Prompt]) -> Template:
     for texts in split.values():
         rest = [[words for words in text if " ".join(words) not in lines] for text in texts]
         grams |= _constant([Counter(gram for words in text for gram in _grams(words)) for text in rest])
-    return Template(frozenset(lines - {""}), frozenset(grams), frozenset(enough) - {""}, len(first))
+    owners = Counter(first.values())
+    plain = frozenset(text for text, count in owners.items() if count >= MIN_INSTANCES)
+    return Template(frozenset(lines - {""}), frozenset(grams), frozenset(enough) - {""}, plain)
 
 
 def _constant(counts: Sequence[Counter[Hashable]]) -> set:  # type: ignore[type-arg]
@@ -104,7 +122,9 @@ def _kinds(experiment: str, text: str) -> tuple[str, str]:
 
 def _spread(texts: Sequence[str]) -> Sequence[str]:
     """At most 300 of the sorted texts, evenly chosen."""
-    return texts if len(texts) <= MAX_INSTANCES else [texts[i * len(texts) // MAX_INSTANCES] for i in range(MAX_INSTANCES)]
+    return (
+        texts if len(texts) <= MAX_INSTANCES else [texts[i * len(texts) // MAX_INSTANCES] for i in range(MAX_INSTANCES)]
+    )
 
 
 def _words(text: str) -> list[str]:

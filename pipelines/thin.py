@@ -64,17 +64,19 @@ def length_rule(rows: pl.DataFrame, lengths: tuple[str, str] = LENGTHS) -> float
 
 def _thin_side(name: str, side: pl.DataFrame, limit: float) -> tuple[pl.DataFrame, Thinning]:
     count = side.height
-    right = (side["told"] > 0).sum() + (side["told"] == 0).sum() / 2
+    able = int((side["told"] > 0).sum())
+    right = able + int((side["told"] == 0).sum()) / 2
     before = right / count
     excess = math.ceil(round((right - limit * count) / (1 - limit), 9))
-    able = int((side["told"] > 0).sum())
     if excess <= 0:
         return decisions(), Thinning(name, count, 0, before, before, 0)
     if able == count or excess > able:
         return decisions(), Thinning(name, count, 0, before, before, math.ceil(round(right / limit - count, 9)))
     order = side.filter(pl.col("told") > 0).sort(["gap", "pair_id", "row"], descending=[True, False, False])
     groups = order.group_by("game", "strategy").len().sort("game", "strategy")
-    shares = dict(zip(groups.select("game", "strategy").iter_rows(), allot(groups["len"].to_list(), excess), strict=True))
+    shares = dict(
+        zip(groups.select("game", "strategy").iter_rows(), allot(groups["len"].to_list(), excess), strict=True)
+    )
     quota = pl.DataFrame([(*key, n) for key, n in shares.items()], schema=["game", "strategy", "quota"], orient="row")
     placed = order.with_columns(place=pl.int_range(pl.len()).over("game", "strategy")).join(
         quota, on=["game", "strategy"], how="left", maintain_order="left"
