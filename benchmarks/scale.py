@@ -61,7 +61,10 @@ def main(sizes: tuple[int, ...], run: Path | None) -> None:
 
 
 def measure(folder: Path) -> list[tuple[str, float, float, int, str]]:
-    """Each stage on the corpus in `folder`: name, seconds, seconds of processors, peak memory of the process so far (MiB), and its counts."""
+    """Each stage on the corpus in `folder`.
+
+    Its name, seconds, seconds of processors, peak memory of the process so far (MiB), and its counts.
+    """
     pairs = pl.scan_parquet(folder / "*.parquet")
     told = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     keys = frozenset(InstanceKey(*key) for key in told["keys"])

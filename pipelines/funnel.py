@@ -89,7 +89,6 @@ REASONS: dict[str, Reason] = {
     "per_strategy": Reason("outside the share that --per-strategy gives this strategy", "change the weights"),
     "total": Reason("over --total", "raise --total"),
     "shortcut": Reason("a rule on length alone would have told the sides apart too often", "raise --max-shortcut"),
-    "no_prefix": Reason("the chat template renders the prompt otherwise once a reply follows", "use another tokenizer"),
     "special_token": Reason("a text holds a special token of the tokenizer", "look at the raw replies of the run"),
     "over_max_length": Reason("longer than --max-length", "raise --max-length"),
     "same_tokens": Reason("both sides are the same to the tokenizer, but for white space", "choose another --strategy"),

@@ -100,7 +100,8 @@ class Sketches:
         if foreign._places[one] < 0:
             return equal.astype(np.float64)
         shared = (self._made[np.maximum(places, 0)] == foreign._made[foreign._places[one]]).mean(axis=1)
-        return np.where(equal, 1.0, np.where(places < 0, 0.0, shared)).astype(np.float64)
+        likeness: npt.NDArray[np.float64] = np.where(equal, 1.0, np.where(places < 0, 0.0, shared))
+        return likeness
 
     def bands(self, numbers: Numbers) -> Keys:
         """Of each text 16 keys; two that are alike share one in its place. A short text has its name in all places."""
