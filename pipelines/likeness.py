@@ -98,7 +98,7 @@ class Sketches:
         equal = self.names[others] == foreign.names[one]
         places = self._places[others]
         if foreign._places[one] < 0:
-            return equal.astype(np.float64)
+            return np.asarray(equal, dtype=np.float64)
         shared = (self._made[np.maximum(places, 0)] == foreign._made[foreign._places[one]]).mean(axis=1)
         likeness: npt.NDArray[np.float64] = np.where(equal, 1.0, np.where(places < 0, 0.0, shared))
         return likeness

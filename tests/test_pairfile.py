@@ -104,7 +104,7 @@ def test_another_kind_of_file_is_refused(tmp_path):
 def test_the_flaws_of_a_published_set_are_found(tmp_path):
     fillers = ["\nThis keeps to the rules.", " (as was said before)", "\nNote: no word was forbidden.", "\nSound."]
     rows = [
-        row(f"Task {i} of {i % 7}.", f"GUESS: word{i}", f"GUESS: word{i}{fillers[i % len(fillers)]}")
+        row(f"Task {i} of {i % 7}.", f"GUESS: word{i}.", f"GUESS: word{i}.{fillers[i % len(fillers)]}")
         for i in range(200)
     ]
     repeated = [{**r, "rejected": r["chosen"] + fillers[(i + 1) % len(fillers)]} for i, r in enumerate(rows[:20])]
