@@ -18,7 +18,7 @@ from pipelines.slim import first_text, once, texts
 from pipelines.template import MAX_INSTANCES, UNKNOWN, Prompt, Template, learn
 
 Templates = Mapping[tuple[str, str], Template]
-"""By game and role."""
+"""By game and `plain` role."""
 KIND = ("game", "role", "experiment", "first")
 """Pairs that agree in these have the same first prompt, and one template to read it with."""
 
@@ -43,6 +43,17 @@ def eval_prompts(episodes: Iterable[Episode], is_evaluation: Callable[[Episode],
     return sorted(found)
 
 
+def plain(role: str) -> str:
+    """A role as versions of a game agree on it: InstructionGiver is also written Instruction Giver."""
+    return "".join(c for c in role.casefold() if c.isalnum())
+
+
+def asks_of(prompt: Mapping[str, str], templates: Templates) -> str:
+    """What a first prompt asks, by the template of its `game` and `role`; it also has `experiment` and `text`."""
+    template = templates.get((prompt["game"], plain(prompt["role"])), UNKNOWN)
+    return template.asks(prompt["text"], prompt["experiment"])
+
+
 def first_of(prompt: Messages) -> str:
     """The text of the first user message and of what stands before it, as `slim.first_text` has it."""
     upto = next((i for i, message in enumerate(prompt) if message.role == "user"), 0)
@@ -61,9 +72,9 @@ def templates_of(
     found: dict[tuple[str, str], list[Prompt]] = defaultdict(list)
     for batch in texts(pairs, some["row"], [*named, first_text().alias("text")]):
         for game, role, experiment, task, text in batch.select(*named, "text").iter_rows():
-            found[game, role].append(Prompt(experiment, (game, experiment, task), text))
+            found[game, plain(role)].append(Prompt(experiment, (game, experiment, task), text))
     for key, role, text in evaluation:
-        found[key.game, role].append(Prompt(key.experiment, tuple(key), text))
+        found[key.game, plain(role)].append(Prompt(key.experiment, tuple(key), text))
     return {key: learn(prompts) for key, prompts in sorted(found.items())}
 
 
@@ -78,8 +89,7 @@ def with_asked(rows: pl.DataFrame, pairs: pl.LazyFrame, templates: Templates) ->
     """The slim rows with `asked`: equal where prompts of a game ask the same, null where a prompt is all template."""
     found = []
     for prompt in first_prompts(rows, pairs):
-        template = templates.get((prompt["game"], prompt["role"]), UNKNOWN)
-        asks = template.asks(prompt["text"], prompt["experiment"])
+        asks = asks_of(prompt, templates)
         found.append((*(prompt[k] for k in KIND), exact_name(prompt["game"] + "\n" + asks) if asks else None))
     schema = {**{k: rows.schema[k] for k in KIND}, "asked": pl.UInt64()}
     named = pl.DataFrame(found, schema=schema, orient="row")

@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipelines.asked import KIND, Templates
+from pipelines.asked import KIND, Templates, asks_of
 from pipelines.likeness import BANDS, MIN_VARIETY, Keys, Numbers, Sketches, mix
 from pipelines.slim import decisions, first_text, later_text, once, said, texts
-from pipelines.template import UNKNOWN
 
 MAX_MATES = 64
 """The most pairs of one key that a pair is compared with, so that a crowd costs no square."""
@@ -47,14 +46,10 @@ def near_repeats(
     `score` is the likeness of the part in which the two differ most.
     """
 
-    def asks(row: Mapping[str, str]) -> str:
-        template = templates.get((row["game"], row["role"]), UNKNOWN)
-        return template.asks(row["text"], row["experiment"])
-
     family = _codes(rows, ("game", "role", *scope))
     parts = [
         _part(rows, pairs, ("chosen",), said("chosen"), lambda row: row["text"]),
-        _part(rows, pairs, KIND, first_text(), asks),
+        _part(rows, pairs, KIND, first_text(), lambda row: asks_of(row, templates)),
     ]
     mates, _ = _crowded(_keys(parts, family))
     rows, family, parts = rows.filter(pl.Series(mates)), family[mates], [part.of(mates) for part in parts]

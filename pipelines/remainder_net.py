@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pipelines.asked import KIND, EvalPrompt, Templates, first_prompts
+from pipelines.asked import KIND, EvalPrompt, Templates, asks_of, first_prompts, plain
 from pipelines.decontaminate import name_of
 from pipelines.likeness import Sketches, exact_name, words_name
 from pipelines.slim import decisions
@@ -57,16 +57,16 @@ def net_remainders(
     sizes = {(*r[:-1],): r[-1] for r in rows.group_by(KIND).len().iter_rows()}
     shelves: dict[tuple[str, str], _Shelf] = {}
     for prompt in first_prompts(rows, pairs):
-        kind, name = (prompt["game"], prompt["role"]), tuple(prompt[k] for k in KIND)
-        template = templates.get(kind, UNKNOWN)
-        asks = template.asks(prompt["text"], prompt["experiment"])
-        if not known.get(kind):
-            blind[(*kind, "no_evaluation_prompt")] += sizes[name]
-        elif not asks:
-            blind[(*kind, "all_template")] += sizes[name]
+        kind, name = (prompt["game"], plain(prompt["role"])), tuple(prompt[k] for k in KIND)
+        asks = asks_of(prompt, templates)
+        if not known.get(kind) or not asks:
+            why = "all_template" if known.get(kind) else "no_evaluation_prompt"
+            blind[prompt["game"], prompt["role"], why] += sizes[name]
         else:
             if kind not in shelves:
-                shelves[kind] = _Shelf((e, template.asks(e.text, e.key.experiment)) for e in known[kind])
+                shelves[kind] = _Shelf(
+                    (e, templates.get(kind, UNKNOWN).asks(e.text, e.key.experiment)) for e in known[kind]
+                )
             found = shelves[kind].find(asks, near)
             if found:
                 hits.append((*name, *found))
@@ -79,7 +79,7 @@ def net_remainders(
 def _by_kind(evaluation: Iterable[EvalPrompt]) -> Mapping[tuple[str, str], list[EvalPrompt]]:
     kinds: dict[tuple[str, str], list[EvalPrompt]] = defaultdict(list)
     for prompt in sorted(evaluation):
-        kinds[prompt.key.game, prompt.role].append(prompt)
+        kinds[prompt.key.game, plain(prompt.role)].append(prompt)
     return kinds
 
 

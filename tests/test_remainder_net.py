@@ -103,3 +103,9 @@ def test_prompts_that_are_all_template_may_be_on_both_sides():
     divided = sides(rows, 0.3, 42, "asked")
     assert set(divided["split"]) == {"train", "test"} and not shared(divided, "asked").height
     assert shared(divided).select("train", "test").row(0) == (7, 3)
+
+
+def test_a_role_may_be_written_otherwise_in_another_version_of_the_game():
+    pairs = [asking(i, word, role="WordGiver") for i, word in enumerate(WORDS)]
+    prompts = [p._replace(role="Word Giver") for p in evaluation(pairs[:2])]
+    assert netted(pairs, prompts)[1].decided["row"].to_list() == [0, 1]
