@@ -7,14 +7,18 @@ short and are alike only when they are equal.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import zlib
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from datasketch import MinHash
+
+if TYPE_CHECKING:
+    from datasketch import MinHash
 
 PERMUTATIONS = 128
 SEED = 1
@@ -34,7 +38,11 @@ def _same(value: int) -> int:
     return value
 
 
-_EMPTY = MinHash(num_perm=PERMUTATIONS, seed=SEED, hashfunc=_same, scheme="affine32")
+@functools.cache
+def _empty() -> MinHash:
+    from datasketch import MinHash  # brings scipy with it: half a second that short texts need not wait for
+
+    return MinHash(num_perm=PERMUTATIONS, seed=SEED, hashfunc=_same, scheme="affine32")
 
 
 def exact_name(text: str) -> int:
@@ -63,7 +71,7 @@ def sketch(text: str, variety: float = MIN_VARIETY) -> Sketch | None:
     triples = np.unique((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(32))
     if len(triples) < max(MIN_SHINGLES, variety * (len(words) - 2)):
         return None
-    minhash = _EMPTY.copy()
+    minhash = _empty().copy()
     minhash.update_batch(triples.tolist())
     return np.asarray(minhash.hashvalues, dtype=np.uint32)
 
