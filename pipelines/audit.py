@@ -6,6 +6,7 @@ toss. What it looks for is learned from train and measured on test, beside the 0
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -185,11 +186,17 @@ def _best(rules: Sequence[Rule], pairs: Sequence[Sides]) -> Rule:
     return max(rules, key=lambda rule: accuracy(rule, pairs))
 
 
+@functools.lru_cache(maxsize=4 * SAMPLE)
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a text; kept for a while, since every size of every rule asks for them."""
+    return tuple(_WORDS.findall(text))
+
+
 def _ending(words: int) -> Callable[[str], Iterable[str]]:
     """The last so many words of a text; none where it has fewer."""
 
     def of(text: str) -> Iterable[str]:
-        found = _WORDS.findall(text[-400:])
+        found = _words(text)
         return (" ".join(found[-words:]),) if len(found) >= words else ()
 
     return of
@@ -197,7 +204,7 @@ def _ending(words: int) -> Callable[[str], Iterable[str]]:
 
 def _grams(size: int) -> Callable[[str], Iterable[str]]:
     def of(text: str) -> Iterable[str]:
-        found = _WORDS.findall(text)
+        found = _words(text)
         return {" ".join(found[i : i + size]) for i in range(len(found) - size + 1)}
 
     return of

@@ -73,8 +73,8 @@ def texts(
     wanted = rows.unique().sort().cast(pl.UInt32).to_frame("row")
     for start in wanted.select((pl.col("row") // batch).unique().sort() * batch).to_series():
         here = wanted.filter(pl.col("row").is_between(start, start + batch - 1))
-        some = pairs.slice(start, batch).collect().with_row_index("row", start)
-        yield some.join(here, on="row", how="semi", maintain_order="left").select("row", *columns)
+        some = pairs.slice(start, batch).with_row_index("row", start)
+        yield some.join(here.lazy(), on="row", how="semi", maintain_order="left").select("row", *columns).collect()
 
 
 def once(rows: pl.DataFrame, key: str | Sequence[str]) -> pl.DataFrame:

@@ -66,8 +66,9 @@ def check_tokens(
     special = special_tokens(tokenizer)
     found: list[tuple[int, int, int, int, str]] = []
     longest = broken = 0
-    for batch in texts(pairs, rows["row"], ["prompt", "chosen", "rejected"], BATCH):
-        listed = list(batch.iter_rows())
+    batches = texts(pairs, rows["row"], ["prompt", "chosen", "rejected"])
+    for some in (part for batch in batches for part in batch.iter_slices(BATCH)):
+        listed = list(some.iter_rows())
         counts = count([row[1:] for row in listed], tokenizer, **template)
         for (row, *sides), counted in zip(listed, counts, strict=True):
             reason = _reason(sides, counted, special, max_length)
