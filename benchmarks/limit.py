@@ -63,7 +63,7 @@ class Replay:
         text = told[min(len(turns), len(told) - 1)]
         chat = self._engine._chat
         assert chat is not None
-        ids = await chat.to_ids(request.messages)
+        ids = await chat.to_ids(request)
         tokens = max(1, min(len(chat.tokenizer(text, add_special_tokens=False)["input_ids"]), MOST_TOKENS))
         turns.append(Turn(ids, tokens))
         exactly = Sampling(temperature=0.0, max_tokens=tokens, min_tokens=tokens)

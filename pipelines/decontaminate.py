@@ -1,6 +1,6 @@
 """Decontaminate: no pair of an evaluation instance stays, by its name or by its content. Reads no file.
 
-What is an evaluation instance comes from `pipelines.eval_split`.
+What is an evaluation instance comes from `eval_split`; the third net, by what prompts ask, is `remainder_net`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import polars as pl
+
 from pairgen.records import Drop, Episode, InstanceKey, Pair
 from pipelines.funnel import drop_pair
+from pipelines.slim import decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +48,50 @@ class Clean(NamedTuple):
     removed: tuple[InstanceKey, ...]
 
 
+class Catch(NamedTuple):
+    """Which net caught an instance, `eval_key` or `eval_content`, and the evaluation instance that it collides with."""
+
+    reason: str
+    evaluation: str
+
+
 class Net:
     """Tells evaluation instances from others. After `learn`, one met by name is known by content too."""
 
     def __init__(self, split: EvalSplit):
-        self._keys = set(split.keys)
-        self._bare = {_bare(key) for key in split.keys}
-        self._contents = set(split.contents)
+        self._keys = {key: key for key in split.keys}
+        self._bare = {_bare(key): key for key in sorted(split.keys)}
+        self._contents = {content: f"content {content}" for content in split.contents}
 
     def learn(self, episodes: Iterable[Episode]) -> None:
         """Note the content of the episodes' instances that are evaluation instances by key."""
         for episode in episodes:
-            if episode.instance_hash and self._has_key(episode.key.instance):
-                self._contents.add(episode.instance_hash)
+            known = self._key(episode.key.instance)
+            if episode.instance_hash and known:
+                self._contents[episode.instance_hash] = name_of(known)
 
     def catch(self, key: InstanceKey, instance_hash: str) -> str:
         """`eval_key`, `eval_content`, or nothing for an instance that may be trained on."""
-        if self._has_key(key):
-            return "eval_key"
-        return "eval_content" if instance_hash and instance_hash in self._contents else ""
+        found = self.find(key, instance_hash)
+        return found.reason if found else ""
 
-    def _has_key(self, key: InstanceKey) -> bool:
+    def find(self, key: InstanceKey, instance_hash: str) -> Catch | None:
+        """What catches this instance, by key before content; None for one that may be trained on."""
+        known = self._key(key)
+        if known:
+            return Catch("eval_key", name_of(known))
+        if instance_hash and instance_hash in self._contents:
+            return Catch("eval_content", self._contents[instance_hash])
+        return None
+
+    def _key(self, key: InstanceKey) -> InstanceKey | None:
         # clembench writes an experiment as `high_en` or, with its place in the file, as `0_high_en`
-        return key in self._keys or key in self._bare or _bare(key) in self._keys
+        return self._keys.get(key) or self._bare.get(key) or self._keys.get(_bare(key))
+
+
+def name_of(key: InstanceKey) -> str:
+    """An instance as one word for people."""
+    return "/".join(map(str, key))
 
 
 def decontaminate(pairs: Iterable[Pair], net: Net) -> Clean:
@@ -76,13 +100,27 @@ def decontaminate(pairs: Iterable[Pair], net: Net) -> Clean:
     drops: list[Drop] = []
     removed: set[InstanceKey] = set()
     for pair in pairs:
-        reason = net.catch(pair.instance, pair.instance_hash)
-        if reason:
-            drops.append(drop_pair(pair, "decontaminate", reason))
+        found = net.find(pair.instance, pair.instance_hash)
+        if found:
+            drops.append(drop_pair(pair, "decontaminate", found.reason, kept_id=found.evaluation))
             removed.add(pair.instance)
         else:
             kept.append(pair)
     return Clean(kept, drops, tuple(sorted(removed)))
+
+
+def caught(rows: pl.DataFrame, net: Net) -> pl.DataFrame:
+    """The same as decisions on slim rows, each instance looked at once; the keeper is the evaluation instance."""
+    names = ["game", "experiment", "task_id", "instance_hash"]
+    found = [
+        (*row, *hit)
+        for row in rows.select(names).unique().sort(names).iter_rows()
+        if (hit := net.find(InstanceKey(*row[:3]), row[3]))
+    ]
+    schema = {**{n: rows.schema[n] for n in names}, "reason": pl.String(), "keeper": pl.String()}
+    hits = pl.DataFrame(found, schema=schema, orient="row").with_columns(score=pl.lit(1.0))
+    met = rows.join(hits, on=names, how="inner", maintain_order="left")
+    return pl.concat([decisions(met.filter(pl.col("reason") == r), r) for r in ("eval_key", "eval_content")])
 
 
 def unmatched_games(split: EvalSplit, played: Iterable[str]) -> list[str]:
@@ -98,6 +136,32 @@ def unmatched_games(split: EvalSplit, played: Iterable[str]) -> list[str]:
     if unknown := sorted(names - known):
         lines.append(f"The evaluation split names no instance of {', '.join(unknown)}: all of it is kept.")
     return lines
+
+
+def unmatched_experiments(split: EvalSplit, played: Iterable[tuple[str, str]]) -> list[str]:
+    """The same for the experiments of games that both know; the place before an experiment's name does not count."""
+    if not split.sources:
+        return []
+    known, here = _experiments((k.game, k.experiment) for k in split.keys), _experiments(played)
+    lines = []
+    for game in sorted(known.keys() & here.keys()):
+        if unplayed := sorted(known[game] - here[game]):
+            guesses = {e: difflib.get_close_matches(e, here[game] - known[game], n=1, cutoff=0.75) for e in unplayed}
+            listed = ", ".join(f"{e} (renamed {g[0]}?)" if g else e for e, g in guesses.items())
+            lines.append(
+                f"The evaluation split names experiments of {game} of which there is nothing here under that name: "
+                f"{listed}."
+            )
+        if unknown := sorted(here[game] - known[game]):
+            lines.append(f"The evaluation split names no instance of {game}, {', '.join(unknown)}: all of it is kept.")
+    return lines
+
+
+def _experiments(named: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for game, experiment in named:
+        found.setdefault(game, set()).add(_bare(InstanceKey(game, experiment, 0)).experiment)
+    return found
 
 
 def _bare(key: InstanceKey) -> InstanceKey:

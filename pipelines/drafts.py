@@ -43,7 +43,7 @@ class Answerer:
         ask = errand.ask
         temperature = self.temperature if ask.temperature is None else ask.temperature
         sampling = Sampling(temperature, self.top_p, ask.max_tokens, ask.seed, (), ask.min_tokens)
-        return Request(ask.messages, sampling, errand.session, ask.go_on)
+        return Request(ask.messages, sampling, errand.session, go_on=ask.go_on)
 
 
 class Notebook:

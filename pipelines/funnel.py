@@ -88,6 +88,25 @@ REASONS: dict[str, Reason] = {
     ),
     "duplicate": Reason("the same prompt, chosen and rejected side as another pair", PLAY_MORE),
     "repeated_chosen": Reason("the same prompt and chosen side as another pair of this strategy", PLAY_MORE),
+    "near_duplicate": Reason("nearly the same prompt and chosen side as another pair of this strategy", PLAY_MORE),
+    "max_per_completion": Reason("the role says this in more pairs than --max-per-completion", PLAY_MORE),
+    "max_per_prompt": Reason("over --max-per-prompt", "raise --max-per-prompt"),
+    "eval_prompt": Reason(
+        "asks what an evaluation instance asks",
+        "play other instances, or say --no-eval-split if this set is never judged on them",
+    ),
+    "eval_prompt_near": Reason(
+        "asks nearly what an evaluation instance asks",
+        "play other instances, or say --no-eval-split if this set is never judged on them",
+    ),
+    "per_instance": Reason("over --per-instance", "raise --per-instance"),
+    "per_game": Reason("over --per-game", "raise --per-game"),
+    "per_strategy": Reason("outside the share that --per-strategy gives this strategy", "change the weights"),
+    "total": Reason("over --total", "raise --total"),
+    "shortcut": Reason("a rule on length alone would have told the sides apart too often", "raise --max-shortcut"),
+    "special_token": Reason("a text holds a special token of the tokenizer", "look at the raw replies of the run"),
+    "over_max_length": Reason("longer than --max-length", "raise --max-length"),
+    "same_tokens": Reason("both sides are the same to the tokenizer, but for white space", "choose another --strategy"),
 }
 
 
@@ -125,9 +144,11 @@ def why_empty(funnel: Sequence[StageCount]) -> str:
     )
 
 
-def drop_pair(pair: Pair, stage: str, reason: str, detail: str = "", kept_id: str = "") -> Drop:
+def drop_pair(
+    pair: Pair, stage: str, reason: str, detail: str = "", kept_id: str = "", score: float | None = None
+) -> Drop:
     """The record of a pair that a stage takes out."""
     return Drop(
-        stage, reason, detail, pair.pair_id, kept_id, None, pair.game, pair.experiment, pair.task_id, pair.sample,
+        stage, reason, detail, pair.pair_id, kept_id, score, pair.game, pair.experiment, pair.task_id, pair.sample,
         pair.move_index, pair.strategy,
     )  # fmt: skip

@@ -13,7 +13,8 @@ from factories import eval_split, make_episode, make_pair
 from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import InstanceKey, instance_hash
 from pipelines import eval_split as source
-from pipelines.decontaminate import NO_EVAL_SPLIT, Net, decontaminate, unmatched_games
+from pipelines.decontaminate import NO_EVAL_SPLIT, Net, caught, decontaminate, unmatched_experiments, unmatched_games
+from pipelines.slim import frame_of, slim
 
 KEY = InstanceKey("taboo", "high_en", 3)
 
@@ -248,3 +249,32 @@ def test_a_split_without_rows_or_columns_stops(hub, monkeypatch):
     monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: datasets.Dataset.from_list([{"id": 1}]))
     with pytest.raises(PairgenError, match="row 1 does not name an instance"):
         read()
+
+
+def test_names_of_experiments_that_do_not_meet_are_told():
+    split = eval_split(KEY, KEY._replace(experiment="low_en"), InstanceKey("chess", "x", 1))
+    lines = unmatched_experiments(split, [("taboo", "0_high_en"), ("taboo", "low_en2"), ("wordle", "x")])
+    assert len(lines) == 2 and "taboo" in lines[0] and "low_en (renamed low_en2?)" in lines[0]
+    assert "low_en2" in lines[1] and "high_en" not in "".join(lines)
+    assert not unmatched_experiments(split, [("taboo", "high_en"), ("taboo", "1_low_en")])
+    assert not unmatched_experiments(NO_EVAL_SPLIT, [("taboo", "high_en")])
+
+
+def test_each_catch_names_the_evaluation_instance():
+    net = Net(eval_split(KEY, contents=["known"]))
+    net.learn([make_episode(3)])
+    assert net.find(KEY._replace(experiment="0_high_en"), "") == ("eval_key", "taboo/high_en/3")
+    assert net.find(KEY._replace(task_id=9), make_episode(3).instance_hash) == ("eval_content", "taboo/high_en/3")
+    assert net.find(KEY._replace(task_id=9), "known") == ("eval_content", "content known")
+    assert net.find(KEY._replace(task_id=9), "") is None
+
+
+def test_slim_rows_are_caught_as_pairs_are():
+    pairs = [make_pair(t, game=g, pair_id=f"{g} {t:02}") for t in range(20) for g in ("taboo", "wordle")]
+    net = Net(eval_split(*(KEY._replace(task_id=t) for t in range(5)), contents=[pairs[30].instance_hash]))
+    drops = decontaminate(pairs, net).drops
+    found = caught(slim(frame_of(pairs)), net)
+    assert sorted((d.item_id, d.reason, d.kept_id) for d in drops) == sorted(
+        found.select("pair_id", "reason", "keeper").rows()
+    )
+    assert len(drops) == 6

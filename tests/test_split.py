@@ -3,10 +3,13 @@
 import random
 from collections import Counter
 
+import polars as pl
 import pytest
 from factories import make_pair
 
-from pipelines.split import split
+from pairgen.records import Message
+from pipelines.slim import frame_of, slim
+from pipelines.split import shared, sides, split
 
 
 def some_pairs(games=("taboo", "wordle", "chess"), tasks=20, each=3):
@@ -61,3 +64,23 @@ def test_order_does_not_matter_and_the_seed_does():
     pairs = some_pairs()
     assert split(pairs, 0.1, 42) == split(random.Random(0).sample(pairs, len(pairs)), 0.1, 42)
     assert split(pairs, 0.1, 42).test != split(pairs, 0.1, 43).test
+
+
+def test_slim_rows_are_split_as_pairs_are():
+    pairs = some_pairs()
+    result = split(pairs, 0.2, 42)
+    rows = sides(slim(frame_of(pairs)), 0.2, 42)
+    assert sorted(rows.filter(pl.col("split") == "test")["pair_id"]) == [p.pair_id for p in result.test]
+    assert sorted(rows.filter(pl.col("split") == "train")["pair_id"]) == [p.pair_id for p in result.train]
+
+
+def test_rows_without_a_test_side_are_all_train():
+    assert set(sides(slim(frame_of(some_pairs())), 0, 42)["split"]) == {"train"}
+    assert sides(slim(frame_of([])), 0.1, 42).height == 0
+
+
+def test_a_first_message_on_both_sides_is_told():
+    pairs = [make_pair(t, prompt=(Message("user", f"task {t // 2}"),)) for t in range(10)]
+    rows = slim(frame_of(pairs)).with_columns(split=pl.Series(["train", "test"] + ["train"] * 8))
+    assert shared(rows).select("game", "train", "test").rows() == [("taboo", 1, 1)]
+    assert not shared(sides(slim(frame_of(pairs)), 0.3, 42, "first")).height
