@@ -75,7 +75,10 @@ REASONS: dict[str, Reason] = {
         "an evaluation instance under another name",
         "play other instances, or say --no-eval-split if this set is never judged on them",
     ),
-    "chosen_violation": Reason("the game master does not accept the chosen side", "say --no-require-accepted-chosen"),
+    "chosen_violation": Reason(
+        "the game master does not accept the chosen side",
+        "say --no-require-accepted-chosen, or of corrected take a stronger --judge",
+    ),
     "rejected_accepted": Reason(
         "the game master accepts the rejected side", "choose another --strategy, or say --no-require-violation"
     ),

@@ -31,6 +31,7 @@ GPU_BATCHED_TOKENS = 16_384
 GPU_MEMORY = 0.9  # of a GPU's memory, for all engines on it together
 LORA_RANKS = (8, 16, 32, 64, 128, 256)  # where vLLM does not say which it takes
 CPU_CONTEXT = 8_192
+CPU_BATCHED_TOKENS = 4_096
 CPU_CACHE_GIB = "2"
 SHUTDOWN_S = 10.0
 
@@ -151,6 +152,10 @@ class VllmEngine:
                 chosen["dtype"] = "float32"
             if options.max_model_len is None and context is not None:
                 chosen["max_model_len"] = min(context, CPU_CONTEXT)
+            # a prompt in parts has its seeded generator set back, which the CPU's cannot do: the engine would die
+            length = chosen.get("max_model_len") or context
+            if length is not None:
+                chosen |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(length, CPU_BATCHED_TOKENS)}
         else:
             chosen["max_num_batched_tokens"] = GPU_BATCHED_TOKENS
             if options.memory_share < 1:
