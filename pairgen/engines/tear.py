@@ -100,12 +100,12 @@ def _meet(one: str, other: str) -> bool:
 
 
 def _holds(tokenizer: Any, mark: str, marks: Sequence[str]) -> bool:
-    """Does cutting at a mark give the same ids? The library reports a token as it was added last, not as it is used."""
+    """Does cutting at a mark give the ids of the whole here? What is said above is said of the versions known now."""
+    alone = tokenizer.backend_tokenizer.encode
     for left in (*LEFT, *marks):
-        for right in (RIGHT[len(left) % len(RIGHT)], *RIGHT[:4], *marks[:1]):
-            whole, *parts = (_ids(tokenizer, text) for text in (left + mark + right, left, mark + right))
-            alone = tokenizer.backend_tokenizer.encode(mark + right, add_special_tokens=False).ids
-            if whole != parts[0] + parts[1] or alone != parts[1]:
+        for right in (*RIGHT, *marks):
+            parts = [alone(text, add_special_tokens=False).ids for text in (left, mark + right)]
+            if _ids(tokenizer, left + mark + right) != parts[0] + parts[1]:
                 return False
     return True
 
