@@ -6,52 +6,77 @@ Knows no engine; the engines that hold a model themselves share it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pairgen.engines import Request, Sampling
+from pairgen.engines.prompts import Pieces, find_pieces
 from pairgen.errors import EngineError, RequestError
-from pairgen.records import Messages, to_dict
+from pairgen.records import Messages
 
-LONG = 4_000  # characters from which on a prompt is tokenized beside the event loop
+LONG = 1_000  # characters to encode, from which on that is done beside the event loop
 
 
 @dataclass(frozen=True)
 class Chat:
-    """A tokenizer with its chat template. `end_ids` are the tokens after which the model's turn is over."""
+    """A tokenizer with its chat template. `end_ids` are the tokens after which the model's turn is over.
+
+    `pieces` is None where a text must be encoded as a whole.
+    """
 
     model: str
     tokenizer: Any
     end_ids: tuple[int, ...]
     template_kwargs: Mapping[str, Any]
+    pieces: Pieces | None = None
 
     async def to_ids(self, request: Request) -> list[int]:
         """The prompt as token ids; raises RequestError where the template or the tokenizer refuses the messages."""
-        if sum(len(m.content) for m in request.messages) < LONG:
-            return self.encode(request.messages, go_on=request.go_on)
-        return await asyncio.to_thread(self.encode, request.messages, go_on=request.go_on)
+        if self.pieces is None:
+            if sum(len(m.content) for m in request.messages) < LONG:
+                return self.encode(request.messages, go_on=request.go_on)
+            return await asyncio.to_thread(self.encode, request.messages, go_on=request.go_on)
+        with self._refusing():
+            pieces = self.pieces.cut(self._text(request.messages, request.go_on))
+            if self.pieces.new(pieces) < LONG:
+                return self.pieces.encode(pieces)
+            return await asyncio.to_thread(self.pieces.encode, pieces, aside=True)
 
     def encode(self, messages: Messages, *, go_on: bool = False) -> list[int]:
+        """The same for a tokenizer of any kind, and every time anew."""
+        with self._refusing():
+            if go_on:
+                ids = self.tokenizer(self._text(messages, go_on), add_special_tokens=False)["input_ids"]
+            else:
+                ids = self._render(messages, tokenize=True)
+        return list(ids)
+
+    def _text(self, messages: Messages, go_on: bool) -> str:
         """With `go_on`, what was asked and, as the reply's beginning, the last message as it stands.
 
         The template itself is not asked to continue a message: it may strip it, or take thinking text out of it.
         """
         asked, begun = (messages[:-1], messages[-1].content) if go_on else (messages, "")
+        return str(self._render(asked, tokenize=False)) + begun
+
+    def _render(self, messages: Messages, *, tokenize: bool) -> Any:
+        return self.tokenizer.apply_chat_template(
+            [{"role": m.role, "content": m.content} for m in messages],
+            add_generation_prompt=True, tokenize=tokenize, return_dict=False, **self.template_kwargs,
+        )  # fmt: skip
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
         try:
-            ids = self.tokenizer.apply_chat_template(
-                to_dict(asked), add_generation_prompt=True, tokenize=not go_on, return_dict=False,
-                **self.template_kwargs,
-            )  # fmt: skip
-            if go_on:
-                ids = self.tokenizer(ids + begun, add_special_tokens=False)["input_ids"]
+            yield
         except Exception as error:  # templates raise what they like: jinja2, TypeError, UnicodeEncodeError, …
             raise RequestError(
                 "request_failed", f"the chat template of {self.model} refused the messages: {error}"
             ) from error
-        return list(ids)
 
     def ends_of(self, sampling: Sampling) -> tuple[int, ...]:
         """The ids that end a reply, and that none below `min_tokens` may hold.
@@ -99,7 +124,9 @@ def load_chat(
     kwargs = dict(template_kwargs or {})
     ends = [tokenizer.eos_token_id, *_configured_ends(model, revision, trust_remote_code)]
     ends += _template_end(tokenizer, kwargs)
-    return Chat(model, tokenizer, tuple(dict.fromkeys(e for e in ends if e is not None)), kwargs)
+    return Chat(
+        model, tokenizer, tuple(dict.fromkeys(e for e in ends if e is not None)), kwargs, find_pieces(tokenizer)
+    )
 
 
 def check_folder(model: str) -> None:
