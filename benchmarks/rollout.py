@@ -24,6 +24,7 @@ import click
 from pairgen.clem.client import DEMO_GAMES, GameServer
 from pairgen.console import say, table
 from pairgen.engines import Sampling
+from pairgen.engines.precision import cpu_likes_bfloat16
 from pairgen.engines.scripted import ScriptedEngine
 from pairgen.engines.select import cpu_vllm
 from pairgen.store import Journal
@@ -121,7 +122,7 @@ def server(folder: Path, model: str, arguments: Sequence[str]) -> Iterator[str]:
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--host", "127.0.0.1"]
     command += ["--port", str(port), "--served-model-name", NAME, "--max-model-len", "4096", *arguments]
     if cpu_vllm():
-        command.append("--enforce-eager")
+        command += ["--enforce-eager", "--dtype", "auto" if cpu_likes_bfloat16() else "float32"]
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "VLLM_CPU_KVCACHE_SPACE": "2"})
     try:
