@@ -19,7 +19,7 @@ from pipelines.spoil import NOT_VERIFIED, corrupt
 
 def made(texts, episodes=None, seed=42, style=""):
     episodes = make_episodes() if episodes is None else episodes
-    moves = harvest(episodes, Caps(0, 0, 0), seed).kept
+    moves = harvest(episodes, Caps(0, 0), seed).kept
     return corrupt(moves, choose(texts, style, STRATEGIES), STRATEGIES, find_peers(episodes, seed), seed)
 
 
@@ -64,7 +64,7 @@ def test_a_strategy_may_give_several_and_each_is_a_try():
         return tuple(Corruption(text, text[:1]) for text in texts)
 
     strategies = {"several": Strategy("several", "", several)}
-    moves = harvest(make_episodes(["taboo"], tasks=1, moves=4), Caps(0, 0, 0), 1).kept
+    moves = harvest(make_episodes(["taboo"], tasks=1, moves=4), Caps(0, 0), 1).kept
     result = corrupt(moves, choose(["several"], "", strategies), strategies, {}, 1)
     assert (result.entered, len(result.pairs)) == (1 + 1 + 2 + 3, 5)
     assert Counter(d.reason for d in result.drops) == {"nothing_made": 1, "identical": 1}
@@ -151,7 +151,7 @@ def test_the_whole_way_ignores_order_and_heeds_the_seed():
 
 
 def test_the_caps_of_the_configuration_hold():
-    for caps, most in (({"per_player": 1}, 40), ({"per_instance": 3}, 60), ({"per_game": 7}, 14), ({}, 80)):
+    for caps, most in (({"per_player": 1}, 40), ({"moves_per_game": 7}, 14), ({}, 80)):
         assert built(make_episodes(), strategy=("longer",), **caps).funnel[0].kept == most
 
 

@@ -2,14 +2,26 @@
 
 import dataclasses
 import random
+from typing import NamedTuple
 
 from factories import make_pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairgen.records import Message
-from pipelines.dedup import Limits, dedup, repeats
-from pipelines.slim import frame_of, slim, without
+from pairgen.records import Drop, Message, Pair
+from pipelines.dedup import Limits, repeats
+from pipelines.slim import frame_of, parted, slim, without
+
+
+class Dedup(NamedTuple):
+    kept: list[Pair]
+    drops: list[Drop]
+
+
+def dedup(pairs, per_chosen=1, several=()):
+    listed = sorted(pairs, key=lambda p: p.pair_id)
+    limits = Limits(per_chosen, per_completion=0, near=0, several=frozenset(several))
+    return Dedup(*parted(listed, repeats(slim(frame_of(listed)), limits), "dedup"))
 
 
 def reworded(pair, text, **fields):
