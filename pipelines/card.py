@@ -196,6 +196,8 @@ def _runs(m: Manifest) -> str:
         if r.temperature >= 0:
             facts.append(f"temperature {r.temperature:g}, top-p {r.top_p:g}, at most {r.max_tokens} new tokens")
         lines.append(f"- run `{r.name}` ({r.command or 'unknown'}): {'; '.join(facts)}.")
+    if m.imported:
+        return f"- file `{m.imported}`: {m.pairs:,} pairs stay; what it does not say of them is not known."
     outcomes = ", ".join(f"{o.episodes:,} {o.outcome}" for o in m.outcomes)
     return "\n".join(lines) + f"\n\nOutcomes of the episodes: {outcomes}."
 

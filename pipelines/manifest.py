@@ -160,7 +160,7 @@ def make_manifest(
         longest_row=max((_size(p.prompt) + max(_size(p.chosen), _size(p.rejected)) for p in pairs), default=0),
         longer_rejected=_share_longer(pairs),
         unknown_finish=built.unknown_finish,
-        recorded_rejected=sum(recorded_side(p) == "rejected" for p in pairs),
+        recorded_rejected=sum(p.outcome != "" and recorded_side(p) == "rejected" for p in pairs),
         drafts=built.drafts,
         evaluation=Evaluation(
             evaluation.sources, len(evaluation.keys), len(evaluation.contents), removed,

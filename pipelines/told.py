@@ -23,6 +23,15 @@ def quality_lines(quality: Quality) -> list[str]:
     return [*lines, *remarks(quality)]
 
 
+def string_lines(quality: Quality) -> list[str]:
+    """The strings that mark the rejected side over all pairs, a rule a block."""
+    lines = []
+    for s in quality.shortcuts:
+        if s.found and not s.strategy:
+            lines += [f"{RULES.get(s.rule, s.rule)}: {s.tells}", *(f"  {text}" for text in s.found)]
+    return lines
+
+
 def audit_rows(shortcuts: Sequence[Shortcut]) -> list[tuple[str, str, str, str, str]]:
     """Strategy, rule, what tells the rejected side, and the accuracy on train and test."""
     return [
