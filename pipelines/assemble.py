@@ -20,7 +20,7 @@ from pipelines import corrupt, drafts, eval_split, manifest, pairset, verify
 from pipelines.answerers import Answering
 from pipelines.asking import Desk, answerers_for
 from pipelines.corrupt import CorruptConfig
-from pipelines.decontaminate import unmatched_experiments, unmatched_games
+from pipelines.decontaminate import EvalSplit, unmatched_experiments, unmatched_games
 from pipelines.eval_render import render
 from pipelines.manifest import Manifest, RunUsed
 from pipelines.screen import Prompted
@@ -71,6 +71,7 @@ def assemble(
         if proof and not (referee and referee.may_find_games):
             fix = "give --clembench DIR with the games that were played" if referee else "leave out --no-verify"
             raise UsageProblem(f"{' and '.join(proof)} keeps only what the game master accepts: {fix}.")
+        evaluation = masters.with_contents(evaluation)
         desk = Desk(answerers, runs[0] / drafts.FILE)
         built = corrupt.build(
             episodes, config, choices, strategies, evaluation, _watched, referee, desk, masters.first_prompts, reader
@@ -137,6 +138,23 @@ class _Referee:
             return self._loop.run_until_complete(self._ask(pairs, names))
         self._say_missing(names, {})
         return {}
+
+    def with_contents(self, evaluation: EvalSplit) -> EvalSplit:
+        """The split with the content of those of its instances that are of a played game and here."""
+        names = sorted({e.game for e in self._episodes.values()} & {key.game for key in evaluation.keys})
+        if not names or not (self._clembench or places_of_games(Path.cwd(), names)):
+            return evaluation
+        found = self._loop.run_until_complete(self._find(names))
+        here = {
+            InstanceKey(game["game"], experiment, task_id): content
+            for game in found["games"]
+            for experiment, task_id, content in game["instances"]
+        }
+        known = {content: key for key, content in sorted(here.items(), reverse=True) if key in evaluation.keys}
+        return evaluation._replace(contents={**known, **evaluation.contents})
+
+    async def _find(self, names: Sequence[str]) -> dict[str, Any]:
+        return await self._games(await self._serve(), names)
 
     def first_prompts(self, keys: Sequence[InstanceKey]) -> Prompted:
         """What these instances ask, by their game masters."""

@@ -4,6 +4,7 @@ import dataclasses
 import random
 from typing import NamedTuple
 
+import polars as pl
 from factories import make_pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,9 +124,11 @@ def test_any_set_comes_out_within_its_limits(drawn, per_chosen, per_completion, 
     assert left.height + found.height == len(pairs) == len({*left["row"], *found["row"]})
     assert set(found["keeper"]) <= set(left["pair_id"])
     scope = [] if across else ["strategy"]
-    caps = {"prompt chosen": per_chosen, "game role chosen": per_completion, "prompt": per_prompt}
+    caps = {"prompt chosen": per_chosen, "prompt": per_prompt}
     for key, limit in {"prompt chosen rejected": 1, **caps}.items():
         by = key.split() + (scope if "rejected" not in key else [])
         assert not limit or not left.height or left.group_by(by).len()["len"].max() <= limit
+    said_to = left.group_by("game", "role", "chosen", *scope).agg(pl.col("prompt").n_unique())
+    assert not per_completion or not left.height or said_to["prompt"].max() <= per_completion
     again = repeats(slim(frame_of(chance.sample(pairs, len(pairs)))), limits)
     assert told(again) == told(found)
