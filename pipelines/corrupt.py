@@ -17,14 +17,15 @@ from pairgen.strategy import Choice, Strategy, parse_choice
 from pipelines.asked import eval_prompts
 from pipelines.audit import COIN
 from pipelines.balance import Quota
-from pipelines.decontaminate import EvalSplit, Net
+from pipelines.decontaminate import EvalSplit, Net, caught
 from pipelines.dedup import Limits
 from pipelines.errands import NOTHING_ASKED, Drafter, DraftUse
 from pipelines.funnel import StageCount, count_stage
 from pipelines.harvest import Caps, find_peers, find_rivals, harvest, harvest_aborted
 from pipelines.redraw import Referee, redraw
 from pipelines.refine import NO_QUALITY, Plan, Quality, refine
-from pipelines.screen import Played, Prompter, Removed, ask_nobody, screen
+from pipelines.screen import Played, Prompter, Removed, ask_nobody, removed, screen
+from pipelines.slim import frame_of, parted, slim
 from pipelines.spoil import Watch, asks_of, corrupt, instance_of, spoil_again
 from pipelines.tokens import Tokenizer
 from pipelines.verdicts import Policy, judge
@@ -126,29 +127,34 @@ def build(
     net = Net(evaluation)
     net.learn(episodes)
 
-    def caught(episode: Episode) -> bool:
+    def is_evaluation(episode: Episode) -> bool:
         return bool(net.catch(episode.key.instance, episode.instance_hash))
 
+    played = Played(eval_prompts(episodes), eval_prompts(episodes, is_evaluation))
+    screened = screen(played, evaluation, net, prompter)
+    net.note(screened.found)
     caps = Caps(config.per_player, config.moves_per_game)
     takes = {strategies[c.name].takes for c in choices}
-    won = harvest(episodes if "won" in takes else (), caps, config.seed, caught)
-    lost = harvest_aborted(episodes if "aborted" in takes else (), caps, config.seed, caught)
-    peers = find_peers(episodes, config.seed, caught)
+    won = harvest(episodes if "won" in takes else (), caps, config.seed, is_evaluation)
+    lost = harvest_aborted(episodes if "aborted" in takes else (), caps, config.seed, is_evaluation)
+    peers = find_peers(episodes, config.seed, is_evaluation)
     rivals = find_rivals(episodes) if any(c.name == "contrast" for c in choices) else {}
     moves = [*won.kept, *lost.kept]
     secret = {w.move_id: why for w in moves if (why := net.catch(instance_of(w), w.episode.instance_hash))}
     errands = asks_of(moves, choices, strategies, peers, config.seed, secret)
     drafted = drafter(errands) if errands else NOTHING_ASKED
     made = corrupt(moves, choices, strategies, peers, config.seed, watch, rivals, drafted.drafts, secret)
-    played = Played(eval_prompts(episodes), eval_prompts(episodes, caught))
-    clean = screen(sorted(made.pairs, key=lambda p: (p.pair_id, p.strategy)), played, evaluation, net, prompter)
+    pairs = sorted(made.pairs, key=lambda p: (p.pair_id, p.strategy))
+    rows = slim(frame_of(pairs))
+    out = caught(rows, net)
+    clean, leaks = parted(pairs, out, "decontaminate")
     judged = None
     if referee:
         again = spoil_again(won.kept, choices, strategies, peers, config.seed, rivals)
         policy = policy_of(config, strategies)
-        drawn = redraw(clean.kept, referee, again, policy)
+        drawn = redraw(clean, referee, again, policy)
         judged = judge(drawn.pairs, drawn.verdicts, policy, drawn.attempts)
-    refined = refine(judged.kept if judged else clean.kept, clean.templates, plan, tokenizer)
+    refined = refine(judged.kept if judged else clean, screened.templates, plan, tokenizer)
     funnel = (
         *([count_stage("harvest", "moves", won.entered, len(won.kept), won.drops)] if "won" in takes else []),
         *(
@@ -157,14 +163,22 @@ def build(
             else []
         ),
         count_stage("corrupt", "tries", made.entered, len(made.pairs), made.drops),
-        count_stage("decontaminate", "pairs", len(made.pairs), len(clean.kept), clean.drops),
-        *([count_stage("verify", "pairs", len(clean.kept), len(judged.kept), judged.drops)] if judged else []),
+        count_stage("decontaminate", "pairs", len(made.pairs), len(clean), leaks),
+        *([count_stage("verify", "pairs", len(clean), len(judged.kept), judged.drops)] if judged else []),
         *refined.stages,
     )
-    drops = [*won.drops, *lost.drops, *made.drops, *clean.drops, *(judged.drops if judged else []), *refined.drops]
+    drops = [*won.drops, *lost.drops, *made.drops, *leaks, *(judged.drops if judged else []), *refined.drops]
     unknown = won.unknown_finish + lost.unknown_finish
     return Built(
-        refined.train, refined.test, drops, funnel, clean.removed, unknown, drafted.uses, clean.notes, refined.quality
+        refined.train,
+        refined.test,
+        drops,
+        funnel,
+        removed(rows, out),
+        unknown,
+        drafted.uses,
+        screened.notes,
+        refined.quality,
     )
 
 

@@ -45,19 +45,30 @@ class EvalSplit(NamedTuple):
 NO_EVAL_SPLIT = EvalSplit(frozenset(), MappingProxyType({}), ())
 
 
+REASONS = ("eval_key", "eval_content", "eval_prompt", "eval_prompt_near")
+
+
 class Catch(NamedTuple):
-    """Which net caught an instance, `eval_key` or `eval_content`, and the evaluation instance that it collides with."""
+    """Which net caught an instance, and the evaluation instance that it collides with; `score` is how alike they are.
+
+    `reason` is `eval_key`, `eval_content`, or what `remainder_net` says.
+    """
 
     reason: str
     evaluation: str
+    score: float = 1.0
 
 
 class Net:
-    """Tells evaluation instances from others. After `learn`, one met by name is known by content too."""
+    """Tells evaluation instances from others. After `learn`, one met by name is known by content too.
+
+    `note` adds those that are known by what they ask alone.
+    """
 
     def __init__(self, split: EvalSplit):
         self._keys = {key: key for key in split.keys}
         self._bare = {_bare(key): key for key in sorted(split.keys)}
+        self._asking: dict[InstanceKey, Catch] = {}
         self._contents = {content: name_of(key) for content, key in split.contents.items()}
 
     def learn(self, episodes: Iterable[Episode]) -> None:
@@ -67,19 +78,22 @@ class Net:
             if episode.instance_hash and known:
                 self._contents[episode.instance_hash] = name_of(known)
 
+    def note(self, asking: Mapping[InstanceKey, Catch]) -> None:
+        self._asking.update(asking)
+
     def catch(self, key: InstanceKey, instance_hash: str) -> str:
-        """`eval_key`, `eval_content`, or nothing for an instance that may be trained on."""
+        """The reason why an instance may not be trained on, or nothing."""
         found = self.find(key, instance_hash)
         return found.reason if found else ""
 
     def find(self, key: InstanceKey, instance_hash: str) -> Catch | None:
-        """What catches this instance, by key before content; None for one that may be trained on."""
+        """What catches this instance, key before content before prompt; None for one that may be trained on."""
         known = self.known(key)
         if known:
             return Catch("eval_key", name_of(known))
         if instance_hash and instance_hash in self._contents:
             return Catch("eval_content", self._contents[instance_hash])
-        return None
+        return self._asking.get(key)
 
     def known(self, key: InstanceKey) -> InstanceKey | None:
         """The evaluation instance of this name, as the evaluation split writes it."""
@@ -100,10 +114,10 @@ def caught(rows: pl.DataFrame, net: Net) -> pl.DataFrame:
         for row in rows.select(names).unique().sort(names).iter_rows()
         if (hit := net.find(InstanceKey(*row[:3]), row[3]))
     ]
-    schema = {**{n: rows.schema[n] for n in names}, "reason": pl.String(), "keeper": pl.String()}
-    hits = pl.DataFrame(found, schema=schema, orient="row").with_columns(score=pl.lit(1.0))
+    schema = {**{n: rows.schema[n] for n in names}, "reason": pl.String(), "keeper": pl.String(), "score": pl.Float64()}
+    hits = pl.DataFrame(found, schema=schema, orient="row")
     met = rows.join(hits, on=names, how="inner", maintain_order="left")
-    return pl.concat([decisions(met.filter(pl.col("reason") == r), r) for r in ("eval_key", "eval_content")])
+    return pl.concat([decisions(met.filter(pl.col("reason") == r), r) for r in REASONS])
 
 
 def unmatched_games(split: EvalSplit, played: Iterable[str]) -> list[str]:

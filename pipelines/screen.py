@@ -1,23 +1,23 @@
-"""Screen: the three nets over finished pairs, so that no evaluation instance stays by name, content or prompt.
+"""Screen: the third net over everything that was played, before anything is made of it, and what the nets removed.
 
-An instance that one net catches goes with all of its pairs, whoever spoke. Pure: what game masters are asked for comes
-from the `Prompter` that it is handed.
+An instance that one player's prompt gives away is an evaluation instance for all of its moves. Pure: what game masters
+are asked for comes from the `Prompter` that it is handed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from pairgen.records import Drop, InstanceKey, Message, Pair, fields_of
+from pairgen.records import InstanceKey, Message, Pair, fields_of
 from pipelines.asked import EvalPrompt, Templates, templates_of
-from pipelines.decontaminate import EvalSplit, Net, caught
+from pipelines.decontaminate import Catch, EvalSplit, Net
 from pipelines.remainder_net import Blind, net_remainders
-from pipelines.slim import decisions, frame_of, parted, slim, without
+from pipelines.slim import frame_of, slim
 
 INSTANCE = ("game", "experiment", "task_id")
 NOT_ASKED = "no game master was asked"
@@ -57,7 +57,7 @@ class Removed:
 class Played(NamedTuple):
     """The first prompts of all that was played, whoever got them, and those of evaluation instances among them.
 
-    Templates are learned from all of them, and by them an instance is known whose pairs show another player's prompt.
+    Templates are learned from all of them.
     """
 
     prompts: Sequence[EvalPrompt]
@@ -65,48 +65,51 @@ class Played(NamedTuple):
 
 
 class Screened(NamedTuple):
-    """`kept` and `drops` are the input; `notes` say to a person what the nets could not see.
+    """`found` are the instances that ask what an evaluation instance asks; `notes` say what the net could not see.
 
     `templates` are those of all first prompts that are known, for the stages that follow.
     """
 
-    kept: list[Pair]
-    drops: list[Drop]
-    removed: tuple[Removed, ...]
+    found: dict[InstanceKey, Catch]
     notes: tuple[str, ...]
     templates: Templates
 
 
-def screen(
-    pairs: Sequence[Pair],
-    played: Played,
-    evaluation: EvalSplit,
-    net: Net,
-    prompter: Prompter = ask_nobody,
-) -> Screened:
-    """Take out the pairs of evaluation instances.
+def screen(played: Played, evaluation: EvalSplit, net: Net, prompter: Prompter = ask_nobody) -> Screened:
+    """Find the evaluation instances that `net` knows neither by name nor by content.
 
-    `prompter` is asked about the evaluation instances of games of which pairs are left and whose prompts are not known.
+    `prompter` is asked about the evaluation instances of games of which others are left, and whose prompts are not
+    known.
     """
-    frame = frame_of(pairs)
+    frame = frame_of(map(_probe, sorted(set(played.prompts))))
     rows = slim(frame)
-    by_name = caught(rows, net)
-    left = without(rows, by_name)
-    asked = _evaluation_prompts(left, played, evaluation, net, prompter)
-    templates = templates_of(rows, frame, [*played.prompts, *asked.prompts])
-    by_prompt = Netting(decisions(), ())
-    if evaluation.sources and left.height:
-        by_prompt = _net_instances(left, pairs, played.prompts, asked.prompts, templates)
-    decided = pl.concat([by_name, by_prompt.decided])
-    kept, drops = parted(pairs, decided, "decontaminate")
-    notes = [*_unknown(asked.failed), *_unseen(by_prompt.blind)]
-    return Screened(kept, drops, _removed(rows, decided), tuple(notes), templates)
+    met = {prompt.key for prompt in played.evaluation}
+    left = {prompt.key for prompt in played.prompts} - met
+    asked = _evaluation_prompts({key.game for key in left}, played, evaluation, net, prompter)
+    templates = templates_of(rows, frame, asked.prompts)
+    if not (evaluation.sources and left):
+        return Screened({}, tuple(_unknown(asked.failed)), templates)
+    here = pl.DataFrame(sorted(left), schema={name: rows.schema[name] for name in INSTANCE}, orient="row")
+    rows = rows.join(here, on=INSTANCE, how="semi", maintain_order="left")
+    netted = net_remainders(rows, frame, asked.prompts, templates)
+    hits = netted.decided.join(rows.select("row", *INSTANCE), on="row", how="left", maintain_order="left")
+    best = hits.sort("score", "reason", "keeper", descending=[True, False, False])
+    found: dict[InstanceKey, Catch] = {}
+    for *key, reason, keeper, score in best.select(*INSTANCE, "reason", "keeper", "score").iter_rows():
+        found.setdefault(InstanceKey(*key), Catch(reason, keeper, score))
+    return Screened(found, (*_unknown(asked.failed), *_unseen(_all_blind(netted.blind, rows))), templates)
+
+
+def removed(rows: pl.DataFrame, decided: pl.DataFrame) -> tuple[Removed, ...]:
+    """The instances of slim rows that the nets took out."""
+    named = decided.join(rows.select("row", *INSTANCE), on="row", how="left", maintain_order="left")
+    met = named.group_by(*INSTANCE, "reason", "keeper", "score").len().sort(*INSTANCE, "reason", "keeper")
+    return tuple(Removed(*row) for row in met.iter_rows())
 
 
 def _evaluation_prompts(
-    left: pl.DataFrame, played: Played, evaluation: EvalSplit, net: Net, prompter: Prompter
+    games: Collection[str], played: Played, evaluation: EvalSplit, net: Net, prompter: Prompter
 ) -> Prompted:
-    games = set(left["game"].to_list())
     known = {*evaluation.prompts, *played.evaluation}
     there = {net.known(prompt.key) for prompt in known}
     owed = sorted(key for key in evaluation.keys if key.game in games and key not in there)
@@ -114,37 +117,8 @@ def _evaluation_prompts(
     return Prompted(sorted({*known, *told.prompts}), told.failed)
 
 
-class Netting(NamedTuple):
-    decided: pl.DataFrame
-    blind: tuple[Blind, ...]
-
-
-def _net_instances(
-    left: pl.DataFrame,
-    pairs: Sequence[Pair],
-    played: Iterable[EvalPrompt],
-    prompts: Sequence[EvalPrompt],
-    templates: Templates,
-) -> Netting:
-    """The third net on all first prompts of the instances that are left, each decision taken for the whole instance."""
-    here = {InstanceKey(*row) for row in left.select(INSTANCE).unique().iter_rows()}
-    probes = [_probe(prompt) for prompt in sorted(set(played)) if prompt.key in here]
-    ids = left["row"].to_list()
-    frame = frame_of([*(pairs[row] for row in ids), *probes])
-    rows = slim(frame)
-    netted = net_remainders(rows, frame, prompts, templates)
-    hits = netted.decided.join(rows.select("row", *INSTANCE), on="row", how="left", maintain_order="left")
-    first = hits.sort("score", "reason", "keeper", descending=[True, False, False]).unique(
-        INSTANCE, keep="first", maintain_order=True
-    )
-    named = first.select(*INSTANCE, "reason", "keeper", "score")
-    met = left.join(named, on=INSTANCE, how="inner", maintain_order="left")
-    made = [decisions(met.filter(pl.col("reason") == r), r) for r in ("eval_prompt", "eval_prompt_near")]
-    return Netting(pl.concat(made), _all_blind(netted.blind, rows))
-
-
 def _probe(prompt: EvalPrompt) -> Pair:
-    """What stands for a player's first prompt among the pairs; it is looked at and never kept."""
+    """A first prompt in the shape that the net looks at."""
     known: dict[str, Any] = {name: EMPTY.get(hint) for name, hint in fields_of(Pair)}
     said = {"prompt": (Message("user", prompt.text),), "chosen": (), "rejected": ()}
     return Pair(**{**known, **prompt.key._asdict(), "role": prompt.role, **said})
@@ -155,12 +129,6 @@ def _all_blind(blind: Iterable[Blind], rows: pl.DataFrame) -> tuple[Blind, ...]:
     seen = {(b.game, b.role) for b in blind}
     sighted = {game for game, role in rows.select("game", "role").unique().iter_rows() if (game, role) not in seen}
     return tuple(b for b in blind if b.game not in sighted)
-
-
-def _removed(rows: pl.DataFrame, decided: pl.DataFrame) -> tuple[Removed, ...]:
-    named = decided.join(rows.select("row", *INSTANCE), on="row", how="left", maintain_order="left")
-    met = named.group_by(*INSTANCE, "reason", "keeper", "score").len().sort(*INSTANCE, "reason", "keeper")
-    return tuple(Removed(*row) for row in met.iter_rows())
 
 
 def _unknown(failed: Mapping[InstanceKey, str]) -> list[str]:

@@ -10,10 +10,12 @@ from factories import STRATEGIES, eval_split, make_episode, make_episodes, make_
 from pairgen.errors import UsageProblem
 from pairgen.records import InstanceKey, Message
 from pairgen.strategy import Ask, Corruption, Decline, Draft, Strategy
+from pipelines.asked import EvalPrompt
 from pipelines.corrupt import CorruptConfig, build, choose
 from pipelines.decontaminate import NO_EVAL_SPLIT
 from pipelines.errands import Drafted
 from pipelines.harvest import Caps, find_peers, harvest
+from pipelines.screen import Prompted
 from pipelines.spoil import NOT_VERIFIED, corrupt
 
 
@@ -245,6 +247,24 @@ def test_nothing_is_asked_for_moves_outside_a_share_or_of_evaluation_instances()
     assert counts == [12] and Counter(d.reason for d in result.drops) == {"eval_key": 6, "third_turn": 6}
     built_asking(make_episodes(["taboo"], tasks=4), ("asking:0.5", "longer"), counting)
     assert counts[1] < 12
+
+
+def test_nobody_is_asked_about_what_only_its_prompt_gives_away():
+    counts = []
+
+    def counting(errands):
+        counts.append(len(errands))
+        return asked_for(errands)
+
+    hidden = InstanceKey("taboo", "high_en", 100)
+    config = CorruptConfig(strategy=("asking",), per_player=0)
+    choices, episodes = choose(("asking",), "", ASKING), make_episodes(["taboo"], tasks=4)
+
+    def prompter(keys):
+        return Prompted([EvalPrompt(key, "Giver", episodes[2].moves[0].prompt[0].content) for key in keys], {})
+
+    result = build(episodes, config, choices, ASKING, eval_split(hidden), drafter=counting, prompter=prompter)
+    assert counts == [12] and Counter(d.reason for d in result.drops) == {"eval_prompt": 6, "third_turn": 6}
 
 
 def test_without_an_answer_a_move_is_dropped():

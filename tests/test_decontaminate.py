@@ -269,7 +269,7 @@ def test_names_of_experiments_that_do_not_meet_are_told():
 def test_each_catch_names_the_evaluation_instance():
     net = Net(eval_split(KEY, contents={"known": KEY}))
     net.learn([make_episode(3)])
-    assert net.find(KEY._replace(experiment="0_high_en"), "") == ("eval_key", "taboo/high_en/3")
-    assert net.find(KEY._replace(task_id=9), make_episode(3).instance_hash) == ("eval_content", "taboo/high_en/3")
-    assert net.find(KEY._replace(task_id=9), "known") == ("eval_content", "taboo/high_en/3")
+    assert net.find(KEY._replace(experiment="0_high_en"), "")[:2] == ("eval_key", "taboo/high_en/3")
+    assert net.find(KEY._replace(task_id=9), make_episode(3).instance_hash)[:2] == ("eval_content", "taboo/high_en/3")
+    assert net.find(KEY._replace(task_id=9), "known")[:2] == ("eval_content", "taboo/high_en/3")
     assert net.find(KEY._replace(task_id=9), "") is None

@@ -1,14 +1,16 @@
 """An evaluation instance goes with all of its pairs, whichever net catches it; what the nets cannot see is told."""
 
 import random
+from typing import NamedTuple
 
 from factories import eval_split, make_pair
 from test_template import RULES, WORDS
 
-from pairgen.records import InstanceKey, Message
-from pipelines.asked import EvalPrompt, first_of
-from pipelines.decontaminate import NO_EVAL_SPLIT, Net
-from pipelines.screen import Played, Prompted, screen
+from pairgen.records import Drop, InstanceKey, Message, Pair
+from pipelines.asked import EvalPrompt, Templates, first_of
+from pipelines.decontaminate import NO_EVAL_SPLIT, Net, caught
+from pipelines.screen import Played, Prompted, Removed, ask_nobody, removed, screen
+from pipelines.slim import frame_of, parted, slim
 
 GUESS = (Message("user", "Guess the word."),)
 
@@ -27,11 +29,22 @@ def first_prompts(pairs):
     return [EvalPrompt(p.instance, p.role, first_of(p.prompt)) for p in pairs]
 
 
-def screened(pairs, split, prompter=None, played=(), learned=()):
+class Out(NamedTuple):
+    kept: list[Pair]
+    drops: list[Drop]
+    removed: tuple[Removed, ...]
+    notes: tuple[str, ...]
+    templates: Templates
+
+
+def screened(pairs, split, prompter=ask_nobody, played=()):
     net = Net(split)
-    net.learn(learned)
-    ask = {"prompter": prompter} if prompter else {}
-    return screen(pairs, Played(played, [p for p in played if net.known(p.key)]), split, net, **ask)
+    prompts = played or first_prompts(pairs)
+    made = screen(Played(prompts, [p for p in prompts if net.known(p.key)]), split, net, prompter)
+    net.note(made.found)
+    rows = slim(frame_of(pairs))
+    decided = caught(rows, net)
+    return Out(*parted(pairs, decided, "decontaminate"), removed(rows, decided), made.notes, made.templates)
 
 
 def told(*pairs):
