@@ -68,7 +68,8 @@ def measure(folder: Path) -> list[tuple[str, float, float, int, str]]:
     pairs = pl.scan_parquet(folder / "*.parquet")
     told = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     keys = frozenset(InstanceKey(*key) for key in told["keys"])
-    split = EvalSplit(keys, frozenset(told["contents"]), (EvalSource("keys", "made up", "", len(keys), 0),))
+    contents = {content: InstanceKey(*key) for content, key in told["contents"]}
+    split = EvalSplit(keys, contents, (EvalSource("keys", "made up", "", len(keys), 0),))
     prompts = [EvalPrompt(InstanceKey(*key), role, text) for key, role, text in told["prompts"]]
     stages: list[tuple[str, float, float, int, str]] = []
     begun, used = time.monotonic(), time.process_time()
@@ -158,7 +159,7 @@ def instance_pairs(chance: random.Random, task: int, evaluation: dict[str, list[
         known = key if by_key else key._replace(task_id=task + 10_000_000)
         evaluation["keys"].append(known)
         if by_content:
-            evaluation["contents"].append(content)
+            evaluation["contents"].append((content, known))
         evaluation["prompts"].append((known, "Giver", first_of(prompt)))
     made: list[Pair] = []
     for sample in range(4):

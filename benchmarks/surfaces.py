@@ -52,7 +52,7 @@ def wording(sides: Sides) -> str:
 
 def collect(episodes: Sequence[Episode], count: int) -> tuple[list[Sides], int, int]:
     """`count` pairs: all won moves with seed 1, then with seed 2, and so on; with the moves and seeds that it took."""
-    moves, found, seed = harvest(episodes, Caps(0, 0, 0), 0).kept, [], 0
+    moves, found, seed = harvest(episodes, Caps(0, 0), 0).kept, [], 0
     if not moves:
         raise SystemExit("this run has no move that was won")
     while len(found) < count:

@@ -102,7 +102,8 @@ def check_model(said: Answering, runs: Sequence[Path]) -> Answerer:
 
 def public_name(model: str) -> str:
     """A model's name without the machine's folders."""
-    return label_of(model) if model.startswith(("/", ".", "~")) or Path(model).exists() else model
+    local = model.startswith(("/", ".", "~")) or (model and Path(model).exists())
+    return label_of(model) if local else model
 
 
 def _played(run: Path) -> dict[str, Any]:

@@ -31,7 +31,9 @@ class EvalPrompt(NamedTuple):
     text: str
 
 
-def eval_prompts(episodes: Iterable[Episode], is_evaluation: Callable[[Episode], bool]) -> list[EvalPrompt]:
+def eval_prompts(
+    episodes: Iterable[Episode], is_evaluation: Callable[[Episode], bool] = lambda _: True
+) -> list[EvalPrompt]:
     """The different first prompts of the evaluation instances among these episodes."""
     found = {
         EvalPrompt(episode.key.instance, move.role, first_of(move.prompt))

@@ -13,15 +13,18 @@ from typing import Any
 from pairgen.clem.client import DEMO_GAMES, GameServer
 from pairgen.console import progress, say
 from pairgen.errors import UsageProblem, did_you_mean
-from pairgen.records import Episode, Pair
+from pairgen.records import Episode, InstanceKey, Pair
 from pairgen.store import CONFIG, JOURNAL, check_run, is_torn, read_json, stream_episodes
 from pairgen.strategy import Strategy
 from pipelines import corrupt, drafts, eval_split, manifest, pairset, verify
 from pipelines.answerers import Answering
 from pipelines.asking import Desk, answerers_for
 from pipelines.corrupt import CorruptConfig
-from pipelines.decontaminate import unmatched_games
+from pipelines.decontaminate import EvalSplit, unmatched_experiments, unmatched_games
+from pipelines.eval_render import render
 from pipelines.manifest import Manifest, RunUsed
+from pipelines.screen import Prompted
+from pipelines.tokens import load_tokenizer
 from pipelines.verdicts import Try, Verdict, tries_of
 
 
@@ -36,32 +39,45 @@ def assemble(
     eval_results: Sequence[Path] = (),
     overwrite: bool = False,
     answering: Answering = Answering(),  # noqa: B008
+    tokenizer: str = "",
 ) -> Manifest:
     """Make the pair set `out` of some runs; the manifest says what came of it, also where no pair did.
 
-    `answering` says who is asked where a strategy needs a model's word. Raises UsageProblem and PairgenError with the
-    fix, before anything is written; what can be told from the command alone, before anything is read.
+    `answering` says who is asked where a strategy needs a model's word; `tokenizer` is a folder or a Hub name. Raises
+    UsageProblem and PairgenError with the fix, before anything is written; what can be told from the command alone,
+    before anything is read.
     """
     choices = corrupt.choose(config.strategy, config.style, strategies)
+    corrupt.plan_of(config, [choice.name for choice in choices], strategies)
     for run in runs:
         check_run(run)
     pairset.check_out(out, overwrite=overwrite)
     evaluation = eval_split.read_eval_split(
         keys=eval_keys, split=config.eval_split, results=eval_results, none=config.no_eval_split
     )
+    reader = load_tokenizer(tokenizer) if tokenizer else None
     episodes, used, homes = _read_runs(runs, config.games)
     answerers = answerers_for(choices, strategies, answering, runs)
-    notes = unmatched_games(evaluation, {e.game for e in episodes})
+    notes = [
+        *unmatched_games(evaluation, {e.game for e in episodes}),
+        *unmatched_experiments(evaluation, {(e.game, e.experiment) for e in episodes}),
+    ]
     for note in notes:
         say(note)
     with contextlib.ExitStack() as stack:
-        referee = stack.enter_context(_Referee(homes, episodes, clembench)) if config.verify else None
+        masters = stack.enter_context(_Referee(homes, episodes, clembench))
+        referee = masters if config.verify else None
         proof = [choice.name for choice in choices if strategies[choice.name].requires_proof]
         if proof and not (referee and referee.may_find_games):
             fix = "give --clembench DIR with the games that were played" if referee else "leave out --no-verify"
             raise UsageProblem(f"{' and '.join(proof)} keeps only what the game master accepts: {fix}.")
+        evaluation = masters.with_contents(evaluation)
         desk = Desk(answerers, runs[0] / drafts.FILE)
-        built = corrupt.build(episodes, config, choices, strategies, evaluation, _watched, referee, desk)
+        built = corrupt.build(
+            episodes, config, choices, strategies, evaluation, _watched, referee, desk, masters.first_prompts, reader
+        )
+    for note in built.notes:
+        say(note)
     made = manifest.make_manifest(built, config, evaluation, notes, episodes, used, pairset.versions(episodes))
     pairset.write_pairset(out, built.train, built.test, built.drops, made, overwrite=overwrite)
     return made
@@ -123,6 +139,36 @@ class _Referee:
         self._say_missing(names, {})
         return {}
 
+    def with_contents(self, evaluation: EvalSplit) -> EvalSplit:
+        """The split with the content of those of its instances that are of a played game and here."""
+        names = sorted({e.game for e in self._episodes.values()} & {key.game for key in evaluation.keys})
+        if not names or not (self._clembench or places_of_games(Path.cwd(), names)):
+            return evaluation
+        found = self._loop.run_until_complete(self._find(names))
+        here = {
+            InstanceKey(game["game"], experiment, task_id): content
+            for game in found["games"]
+            for experiment, task_id, content in game["instances"]
+        }
+        known = {content: key for key, content in sorted(here.items(), reverse=True) if key in evaluation.keys}
+        return evaluation._replace(contents={**known, **evaluation.contents})
+
+    async def _find(self, names: Sequence[str]) -> dict[str, Any]:
+        return await self._games(await self._serve(), names)
+
+    def first_prompts(self, keys: Sequence[InstanceKey]) -> Prompted:
+        """What these instances ask, by their game masters."""
+        names = sorted({key.game for key in keys})
+        if not (self._clembench or places_of_games(Path.cwd(), names)):
+            return Prompted((), dict.fromkeys(keys, "the games are not here"))
+        return self._loop.run_until_complete(self._render(keys, names))
+
+    async def _render(self, keys: Sequence[InstanceKey], names: Sequence[str]) -> Prompted:
+        server = await self._serve()
+        found = await self._games(server, names)
+        with progress(len(keys), "reading evaluation instances", "instance") as bar:
+            return Prompted(*await render(server, found["games"], keys, lambda _: bar.update()))
+
     def __enter__(self) -> _Referee:
         return self
 
@@ -137,10 +183,8 @@ class _Referee:
         await self._stack.aclose()
 
     async def _ask(self, pairs: Sequence[Pair], names: Sequence[str]) -> Mapping[Try, Verdict]:
-        if self._server is None:
-            logs = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="pairgen-"))
-            self._server = await self._stack.enter_async_context(GameServer(Path(logs)))
-        found = await self._games(self._server, names)
+        server = await self._serve()
+        found = await self._games(server, names)
         wanted = tries_of(pairs)
         notebooks = {name: self._notebook(self._homes[name], found["edition"]) for name in wanted}
         known = {t: said for notebook in notebooks.values() for t, said in notebook.known.items()}
@@ -158,8 +202,14 @@ class _Referee:
                 notebooks[whose[next(iter(verdicts))[0]]].add(verdicts)
                 bar.update()
 
-            await verify.ask_referee(self._server, specs, episodes, owed, note)
+            await verify.ask_referee(server, specs, episodes, owed, note)
         return known
+
+    async def _serve(self) -> GameServer:
+        if self._server is None:
+            logs = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="pairgen-"))
+            self._server = await self._stack.enter_async_context(GameServer(Path(logs)))
+        return self._server
 
     def _notebook(self, run: Path, edition: str) -> verify.Notebook:
         if (run, edition) not in self._notebooks:

@@ -12,6 +12,9 @@ from typing import Any
 from pairgen.records import Pair, TrainRow, hub_features
 from pipelines.funnel import meaning
 from pipelines.manifest import Manifest
+from pipelines.refine import TokenCheck
+from pipelines.screen import Removed
+from pipelines.told import audit_rows, remarks
 
 BEGIN, END = "<!-- pairgen:begin -->", "<!-- pairgen:end -->"
 TAGS = ("dpo", "preference", "clembench", "pairgen")
@@ -81,11 +84,9 @@ def _block(manifest: Manifest, place: str) -> str:
     m = manifest
     template = Template(importlib.resources.files("pipelines").joinpath("card.md").read_text(encoding="utf-8"))
     v = m.versions
-    games = sorted({c.game for c in m.table})
     return template.substitute(
-        models=_listed(m.models), games=_listed(games) if len(games) <= 3 else f"{len(games)} games",
-        pairs=f"{m.pairs:,}", place=place, model=_trainable(m), max_length=_max_length(m.longest_row),
-        eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", longest_row=f"{m.longest_row:,}",
+        title=_title(m), introduction=_introduction(m), place=place, model=_trainable(m), max_length=_max_length(m),
+        eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", room=_room(m),
         train=f"{m.train:,}", test=f"{m.test:,}", no_test="" if m.test else " There is no test side.",
         command=m.command, runs=_runs(m), seed=m.config.seed, content=m.content[:16],
         corrected=_corrected(m), drafts=_drafts(m),
@@ -99,7 +100,8 @@ def _block(manifest: Manifest, place: str) -> str:
         table=_rows(dataclasses.astuple(c) for c in m.table),
         lengths=_rows((n.column, f"{n.median:,}", f"{n.p90:,}", f"{n.max:,}") for n in m.lengths),
         longer_rejected=f"{m.longer_rejected:.1%}", verdicts=_rows(dataclasses.astuple(c) for c in m.verdicts),
-        evaluation=_evaluation(m), limits=_limits(m),
+        evaluation=_evaluation(m), limits=_limits(m), audit=_rows(audit_rows(m.quality.shortcuts)),
+        remarks="".join(f"\n{line}" for line in remarks(m.quality)),
     ).strip()  # fmt: skip
 
 
@@ -142,8 +144,40 @@ def _trainable(m: Manifest) -> str:
     return next((name for name in models if "/" in name and len(models) == 1), "MODEL")
 
 
-def _max_length(characters: int) -> int:
-    """The power of two that holds so many characters, at a cautious number of them in a token."""
+def _title(m: Manifest) -> str:
+    if m.imported:
+        return f"the file {m.imported}"
+    games = sorted({c.game for c in m.table})
+    return f"{_listed(m.models)} playing {_listed(games) if len(games) <= 3 else f'{len(games)} games'}"
+
+
+def _introduction(m: Manifest) -> str:
+    if m.imported:
+        return (
+            f"{m.pairs:,} preference pairs for DPO, read by `pairgen` from the file `{m.imported}` as it was published."
+        )
+    return (
+        f"{m.pairs:,} preference pairs for DPO, made by `pairgen` from a language model's own play of\n"
+        "dialogue games (clembench). `prompt` is the message list that the model was given, `chosen` the reply that it "
+        "gave in an\nepisode that it won, `rejected` a spoiled version of that reply."
+    )
+
+
+def _room(m: Manifest) -> str:
+    if m.quality.tokens:
+        return f"The longest row has {_longest_tokens(m.quality.tokens):,} tokens of `{m.config.tokenizer}`."
+    return f"The longest row has {m.longest_row:,} characters; `max_length` above is an estimate that leaves it room."
+
+
+def _longest_tokens(check: TokenCheck) -> int:
+    return min(check.needed_length, check.max_length) if check.max_length else check.needed_length
+
+
+def _max_length(m: Manifest) -> int:
+    """What holds the longest row: as counted, or the power of two, at a cautious number of characters in a token."""
+    if m.quality.tokens:
+        return m.quality.tokens.max_length or m.quality.tokens.needed_length
+    characters = m.longest_row
     length = 1024
     while length * CHARACTERS_PER_TOKEN < characters:
         length *= 2
@@ -162,6 +196,8 @@ def _runs(m: Manifest) -> str:
         if r.temperature >= 0:
             facts.append(f"temperature {r.temperature:g}, top-p {r.top_p:g}, at most {r.max_tokens} new tokens")
         lines.append(f"- run `{r.name}` ({r.command or 'unknown'}): {'; '.join(facts)}.")
+    if m.imported:
+        return f"- file `{m.imported}`: {m.pairs:,} pairs stay; what it does not say of them is not known."
     outcomes = ", ".join(f"{o.episodes:,} {o.outcome}" for o in m.outcomes)
     return "\n".join(lines) + f"\n\nOutcomes of the episodes: {outcomes}."
 
@@ -170,22 +206,36 @@ def _evaluation(m: Manifest) -> str:
     e = m.evaluation
     if not e.sources:
         return (
-            "**Not checked.** The set was made with `--no-eval-split`: it may hold evaluation instances, so a model "
-            "that is trained on it must not be judged on them."
+            "**Not checked.** "
+            + ("" if m.imported else "The set was made with `--no-eval-split`: ")
+            + "it may hold evaluation instances, so a model that is trained on it must not be judged on them."
         )
     named = "; ".join(
         f"{'`' + s.name + '`'} ({s.kind}, revision `{s.revision}`, {s.keys:,} keys"
         + (f", {s.contents:,} contents)" if s.contents else ")")
         for s in e.sources
     )
+    instances = len({(r.game, r.experiment, r.task_id) for r in e.removed})
     found = (
-        f"{e.removed_pairs:,} pairs of {len(e.removed):,} evaluation instances were taken out; `manifest.json` lists "
-        "the instances."
+        f"{e.removed_pairs:,} pairs of {instances:,} evaluation instances were taken out; `manifest.json` lists "
+        f"the instances.\n\n| net | instances | pairs |\n|---|--:|--:|\n{_nets(e.removed)}"
         if e.removed_pairs
         else "No pair was of an evaluation instance."
     )
     return "\n\n".join(
-        (f"Checked by instance key, and by content where it is known, against: {named}. {found}", *e.notes)
+        (
+            "Checked by instance key, by content, and by what the first prompt asks, each where it is known, against: "
+            f"{named}. {found}",
+            *e.notes,
+        )
+    )
+
+
+def _nets(removed: Sequence[Removed]) -> str:
+    nets = sorted({r.net for r in removed})
+    return _rows(
+        (meaning(net), sum(r.net == net for r in removed), sum(r.pairs for r in removed if r.net == net))
+        for net in nets
     )
 
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
 
-from pairgen.records import Drop, Episode, InstanceKey, Pair
-from pipelines.funnel import drop_pair
+from pairgen.records import Episode, InstanceKey
+from pipelines.asked import EvalPrompt
 from pipelines.slim import decisions
 
 
@@ -30,61 +31,72 @@ class EvalSource:
 
 
 class EvalSplit(NamedTuple):
-    """The evaluation instances, by key and by `instance_hash`. Without a source nothing is checked."""
+    """The evaluation instances: their keys, the key of each `instance_hash`, and the first prompts that are known.
+
+    Without a source nothing is checked.
+    """
 
     keys: frozenset[InstanceKey]
-    contents: frozenset[str]
+    contents: Mapping[str, InstanceKey]
     sources: tuple[EvalSource, ...]
+    prompts: tuple[EvalPrompt, ...] = ()
 
 
-NO_EVAL_SPLIT = EvalSplit(frozenset(), frozenset(), ())
+NO_EVAL_SPLIT = EvalSplit(frozenset(), MappingProxyType({}), ())
 
 
-class Clean(NamedTuple):
-    """`kept` and `drops` are the input; `removed` names the evaluation instances that were met."""
-
-    kept: list[Pair]
-    drops: list[Drop]
-    removed: tuple[InstanceKey, ...]
+REASONS = ("eval_key", "eval_content", "eval_prompt", "eval_prompt_near")
 
 
 class Catch(NamedTuple):
-    """Which net caught an instance, `eval_key` or `eval_content`, and the evaluation instance that it collides with."""
+    """Which net caught an instance, and the evaluation instance that it collides with; `score` is how alike they are.
+
+    `reason` is `eval_key`, `eval_content`, or what `remainder_net` says.
+    """
 
     reason: str
     evaluation: str
+    score: float = 1.0
 
 
 class Net:
-    """Tells evaluation instances from others. After `learn`, one met by name is known by content too."""
+    """Tells evaluation instances from others. After `learn`, one met by name is known by content too.
+
+    `note` adds those that are known by what they ask alone.
+    """
 
     def __init__(self, split: EvalSplit):
         self._keys = {key: key for key in split.keys}
         self._bare = {_bare(key): key for key in sorted(split.keys)}
-        self._contents = {content: f"content {content}" for content in split.contents}
+        self._asking: dict[InstanceKey, Catch] = {}
+        self._contents = {content: name_of(key) for content, key in split.contents.items()}
 
     def learn(self, episodes: Iterable[Episode]) -> None:
         """Note the content of the episodes' instances that are evaluation instances by key."""
         for episode in episodes:
-            known = self._key(episode.key.instance)
+            known = self.known(episode.key.instance)
             if episode.instance_hash and known:
                 self._contents[episode.instance_hash] = name_of(known)
 
+    def note(self, asking: Mapping[InstanceKey, Catch]) -> None:
+        self._asking.update(asking)
+
     def catch(self, key: InstanceKey, instance_hash: str) -> str:
-        """`eval_key`, `eval_content`, or nothing for an instance that may be trained on."""
+        """The reason why an instance may not be trained on, or nothing."""
         found = self.find(key, instance_hash)
         return found.reason if found else ""
 
     def find(self, key: InstanceKey, instance_hash: str) -> Catch | None:
-        """What catches this instance, by key before content; None for one that may be trained on."""
-        known = self._key(key)
+        """What catches this instance, key before content before prompt; None for one that may be trained on."""
+        known = self.known(key)
         if known:
             return Catch("eval_key", name_of(known))
         if instance_hash and instance_hash in self._contents:
             return Catch("eval_content", self._contents[instance_hash])
-        return None
+        return self._asking.get(key)
 
-    def _key(self, key: InstanceKey) -> InstanceKey | None:
+    def known(self, key: InstanceKey) -> InstanceKey | None:
+        """The evaluation instance of this name, as the evaluation split writes it."""
         # clembench writes an experiment as `high_en` or, with its place in the file, as `0_high_en`
         return self._keys.get(key) or self._bare.get(key) or self._keys.get(_bare(key))
 
@@ -94,33 +106,18 @@ def name_of(key: InstanceKey) -> str:
     return "/".join(map(str, key))
 
 
-def decontaminate(pairs: Iterable[Pair], net: Net) -> Clean:
-    """Take out each pair of an evaluation instance."""
-    kept: list[Pair] = []
-    drops: list[Drop] = []
-    removed: set[InstanceKey] = set()
-    for pair in pairs:
-        found = net.find(pair.instance, pair.instance_hash)
-        if found:
-            drops.append(drop_pair(pair, "decontaminate", found.reason, kept_id=found.evaluation))
-            removed.add(pair.instance)
-        else:
-            kept.append(pair)
-    return Clean(kept, drops, tuple(sorted(removed)))
-
-
 def caught(rows: pl.DataFrame, net: Net) -> pl.DataFrame:
-    """The same as decisions on slim rows, each instance looked at once; the keeper is the evaluation instance."""
+    """Decisions on slim rows, each instance looked at once; the keeper is the evaluation instance."""
     names = ["game", "experiment", "task_id", "instance_hash"]
     found = [
         (*row, *hit)
         for row in rows.select(names).unique().sort(names).iter_rows()
         if (hit := net.find(InstanceKey(*row[:3]), row[3]))
     ]
-    schema = {**{n: rows.schema[n] for n in names}, "reason": pl.String(), "keeper": pl.String()}
-    hits = pl.DataFrame(found, schema=schema, orient="row").with_columns(score=pl.lit(1.0))
+    schema = {**{n: rows.schema[n] for n in names}, "reason": pl.String(), "keeper": pl.String(), "score": pl.Float64()}
+    hits = pl.DataFrame(found, schema=schema, orient="row")
     met = rows.join(hits, on=names, how="inner", maintain_order="left")
-    return pl.concat([decisions(met.filter(pl.col("reason") == r), r) for r in ("eval_key", "eval_content")])
+    return pl.concat([decisions(met.filter(pl.col("reason") == r), r) for r in REASONS])
 
 
 def unmatched_games(split: EvalSplit, played: Iterable[str]) -> list[str]:

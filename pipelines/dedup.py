@@ -7,15 +7,14 @@ Of equal pairs the one with the smallest id stays, so the order of the input nev
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
 
-from pairgen.records import Drop, Pair
 from pipelines.asked import Templates
 from pipelines.near import near_repeats
-from pipelines.slim import decisions, frame_of, parted, slim, without
+from pipelines.slim import decisions, without
 
 
 class Limits(NamedTuple):
@@ -35,23 +34,6 @@ class Limits(NamedTuple):
 
 
 DEFAULT_LIMITS = Limits()
-
-
-class Dedup(NamedTuple):
-    """`kept` (by id) and `drops` are the input."""
-
-    kept: list[Pair]
-    drops: list[Drop]
-
-
-def dedup(pairs: Iterable[Pair], per_chosen: int = 1, several: Collection[str] = ()) -> Dedup:
-    """One pair for each (prompt, chosen, rejected), and at most `per_chosen` for each (prompt, chosen, strategy).
-
-    The strategies in `several` give more than one for a reply, and are bounded elsewhere.
-    """
-    listed = sorted(pairs, key=lambda p: (p.pair_id, p.strategy))
-    decided = repeats(slim(frame_of(listed)), Limits(per_chosen, per_completion=0, near=0, several=frozenset(several)))
-    return Dedup(*parted(listed, decided, "dedup"))
 
 
 def repeats(

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pairgen.clem.layout import EXPERIMENT, INSTANCE, INTERACTIONS, Unreadable, find_episodes, read_episode
 from pairgen.console import progress
 from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import InstanceKey, content_id, instance_hash
+from pipelines.asked import EvalPrompt, eval_prompts
 from pipelines.decontaminate import NO_EVAL_SPLIT, EvalSource, EvalSplit
+from pipelines.recorded import take
 
 DEFAULT_SPLIT = "colab-potsdam/playpen-data:instances:validation"
 COLUMNS = ("game", "experiment", "task_id")
@@ -48,8 +51,9 @@ def read_eval_split(*, keys: Sequence[Path], split: str, results: Sequence[Path]
         parts.append(read_hub(split or DEFAULT_SPLIT))
     return EvalSplit(
         frozenset().union(*(p.keys for p in parts)),
-        frozenset().union(*(p.contents for p in parts)),
+        {content: key for p in parts for content, key in p.contents.items()},
         tuple(s for p in parts for s in p.sources),
+        tuple(sorted({prompt for p in parts for prompt in p.prompts})),
     )
 
 
@@ -64,11 +68,11 @@ def read_keys(path: Path) -> EvalSplit:
         raise PairgenError(
             f"--eval-keys {path} cannot be read ({_short(error)}): mend the file, or give another."
         ) from None
-    return _source("keys", path.name, keys, frozenset())
+    return _source("keys", path.name, keys)
 
 
 def read_results(folder: Path) -> EvalSplit:
-    """The instances of every episode in a clembench results folder, by key and by content."""
+    """The instances of every episode in a clembench results folder: by key, by content and by first prompt."""
     episodes, unfinished = find_episodes(folder)
     if not episodes:
         raise PairgenError(f"--eval-results {folder} holds no {INTERACTIONS}: give a clembench results folder.")
@@ -77,11 +81,13 @@ def read_results(folder: Path) -> EvalSplit:
         for path in (*episodes, *unfinished):
             found.append(_instance_of(path))
             bar.update()
-    return _source("results", folder.resolve().name, {key for key, _ in found}, frozenset(h for _, h in found if h))
+    contents = {name: key for key, name, _ in sorted(found, reverse=True) if name}
+    prompts = sorted({prompt for _, _, prompts in found for prompt in prompts})
+    return _source("results", folder.resolve().name, {key for key, _, _ in found}, contents, prompts)
 
 
-def _instance_of(folder: Path) -> tuple[InstanceKey, str]:
-    """The instance that an episode folder is of: its key, and its content where that is there.
+def _instance_of(folder: Path) -> tuple[InstanceKey, str, list[EvalPrompt]]:
+    """The instance that an episode folder is of: its key, its content where that is there, and its first prompts.
 
     Of an episode that was begun and never ended, game and experiment stand in the folders above it alone.
     """
@@ -89,11 +95,13 @@ def _instance_of(folder: Path) -> tuple[InstanceKey, str]:
         if (folder / INTERACTIONS).exists():
             episode = read_episode(folder)
             game, experiment, task_id, instance = episode.game, episode.experiment, episode.task_id, episode.instance
+            prompts = eval_prompts([take(episode, 0, "").episode])
         else:
+            prompts = []
             instance = json.loads((folder / INSTANCE).read_bytes())
             about = json.loads((folder.parent / EXPERIMENT).read_bytes())
             game, experiment, task_id = folder.parent.parent.name, about["name"], instance["game_id"]
-        return _key(game, experiment, task_id), instance_hash(game, instance) if instance else ""
+        return _key(game, experiment, task_id), instance_hash(game, instance) if instance else "", prompts
     except (OSError, ValueError, KeyError, TypeError, Unreadable) as error:
         raise PairgenError(
             f"--eval-results: {folder} does not say which instance it is ({_short(error)}): take that episode out, "
@@ -113,7 +121,7 @@ def read_hub(text: str) -> EvalSplit:
         ) from None
     keys = _keys_of(rows, f"The evaluation split {text}")
     source = EvalSource("hub", f"{where.repo}:{where.config}:{where.split}", revision, len(keys), 0)
-    return EvalSplit(frozenset(keys), frozenset(), (source,))
+    return EvalSplit(frozenset(keys), {}, (source,))
 
 
 def parse_hub_split(text: str) -> HubSplit:
@@ -189,12 +197,14 @@ def _key(game: Any, experiment: Any, task_id: Any) -> InstanceKey:
     return InstanceKey(game, str(experiment), int(float(task_id)))
 
 
-def _source(kind: str, name: str, keys: set[InstanceKey], contents: frozenset[str]) -> EvalSplit:
+def _source(
+    kind: str, name: str, keys: set[InstanceKey], contents: Mapping[str, InstanceKey] = MappingProxyType({}),
+    prompts: Sequence[EvalPrompt] = (),
+) -> EvalSplit:  # fmt: skip
     """Files have no revision: the hash of what they name stands for it."""
     revision = content_id(kind, sorted(keys), sorted(contents))
-    return EvalSplit(
-        frozenset(keys), contents, (EvalSource(kind, name, revision, len(keys), len(contents)),)
-    )  # fmt: skip
+    source = EvalSource(kind, name, revision, len(keys), len(contents))
+    return EvalSplit(frozenset(keys), contents, (source,), tuple(prompts))
 
 
 def _short(error: Exception) -> str:

@@ -55,8 +55,7 @@ REASONS: dict[str, Reason] = {
     "empty": Reason("the reply, or the prompt, holds no text", "look at the raw replies of the run"),
     "not_text": Reason("the text cannot be written as UTF-8", "look at the raw replies of the run"),
     "cap_per_player": Reason("over --per-player", "raise --per-player"),
-    "cap_per_instance": Reason("over --per-instance", "raise --per-instance"),
-    "cap_per_game": Reason("over --per-game", "raise --per-game"),
+    "cap_per_game": Reason("over --moves-per-game", "raise --moves-per-game"),
     "cap_per_prompt": Reason(
         "over the most pairs that one prompt may have", "raise per_prompt of the strategy, see --list"
     ),

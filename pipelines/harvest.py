@@ -21,10 +21,9 @@ IsEvaluation = Callable[[Episode], bool]
 
 
 class Caps(NamedTuple):
-    """The most moves to keep of one player in one episode, of one instance, of one game; 0 is no cap."""
+    """The most moves to keep of one player in one episode, and of one game; 0 is no cap."""
 
     per_player: int = 2
-    per_instance: int = 0
     per_game: int = 0
 
 
@@ -95,7 +94,6 @@ def _harvest(
                 late.add(won.move_id)
     for reason, cap, group, levels in (
         ("cap_per_player", caps.per_player, _seat, ()),
-        ("cap_per_instance", caps.per_instance, _instance, (_seat,)),
         ("cap_per_game", caps.per_game, _game, (_experiment, _instance, _role)),
     ):
         if cap:

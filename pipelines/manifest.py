@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,9 @@ from pipelines.corrupt import Built, CorruptConfig
 from pipelines.decontaminate import EvalSource, EvalSplit
 from pipelines.errands import DraftUse
 from pipelines.funnel import StageCount
+from pipelines.lengths import Lengths, lengths_of
+from pipelines.refine import NO_QUALITY, Quality
+from pipelines.screen import Removed
 from pipelines.verdicts import recorded_side
 
 
@@ -76,23 +78,6 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
-    """Characters of one column."""
-
-    column: str
-    median: int
-    p90: int
-    max: int
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    game: str
-    experiment: str
-    task_id: int
-
-
-@dataclass(frozen=True, slots=True)
 class Evaluation:
     """What was kept out: where the evaluation instances come from, how many, and which of them were met here."""
 
@@ -100,7 +85,7 @@ class Evaluation:
     keys: int
     contents: int
     removed_pairs: int
-    removed: tuple[Instance, ...]
+    removed: tuple[Removed, ...]
     notes: tuple[str, ...]
 
 
@@ -108,6 +93,8 @@ class Evaluation:
 class Manifest:
     """Everything that a pair set says of itself.
 
+    `quality` is what the audit found, and what there was too little of; `imported` names the pair file that the set was
+    read from, where it was.
     `longest_row` is the characters of the longest prompt with the longer of its two sides; `longer_rejected` the share
     of pairs whose rejected side is the longer one; `unknown_finish` counts harvested moves that do not say why the
     model ended; `recorded_rejected` counts pairs whose rejected side is the model's own move; `drafts` says what models
@@ -136,6 +123,8 @@ class Manifest:
     drafts: tuple[DraftUse, ...]
     evaluation: Evaluation
     content: str
+    quality: Quality = NO_QUALITY
+    imported: str = ""
 
 
 def make_manifest(
@@ -146,15 +135,16 @@ def make_manifest(
     episodes: Sequence[Episode],
     runs: Sequence[RunUsed],
     versions: Versions,
+    imported: str = "",
 ) -> Manifest:
-    """The manifest of a pair set that was built from these episodes."""
+    """The manifest of a pair set that was built from these episodes, or `imported` from a file of this name."""
     pairs = [*built.train, *built.test]
     outcomes = Counter(e.outcome for e in episodes)
     removed = sum(s.entered - s.kept for s in built.funnel if s.stage == "decontaminate")
     return Manifest(
         kind="pairs",
         schema=SCHEMA_VERSION,
-        command=command_of(config, [r.name for r in runs]),
+        command=f"pairgen import {imported}" if imported else command_of(config, [r.name for r in runs]),
         config=config,
         versions=versions,
         runs=tuple(runs),
@@ -170,13 +160,15 @@ def make_manifest(
         longest_row=max((_size(p.prompt) + max(_size(p.chosen), _size(p.rejected)) for p in pairs), default=0),
         longer_rejected=_share_longer(pairs),
         unknown_finish=built.unknown_finish,
-        recorded_rejected=sum(recorded_side(p) == "rejected" for p in pairs),
+        recorded_rejected=sum(p.outcome != "" and recorded_side(p) == "rejected" for p in pairs),
         drafts=built.drafts,
         evaluation=Evaluation(
             evaluation.sources, len(evaluation.keys), len(evaluation.contents), removed,
-            tuple(Instance(*key) for key in built.removed), tuple(notes),
+            built.removed, (*notes, *built.notes),
         ),
         content=content_of(pairs),
+        quality=built.quality,
+        imported=imported,
     )  # fmt: skip
 
 
@@ -228,11 +220,7 @@ def _lengths(pairs: Sequence[Pair]) -> tuple[Lengths, ...]:
         "chosen": [_size(p.chosen) for p in pairs],
         "rejected": [_size(p.rejected) for p in pairs],
     }
-    return tuple(
-        Lengths(name, round(statistics.median(sizes)), sorted(sizes)[(len(sizes) * 9) // 10], max(sizes))
-        for name, sizes in columns.items()
-        if sizes
-    )
+    return tuple(lengths_of(name, sizes) for name, sizes in columns.items() if sizes)
 
 
 def _share_longer(pairs: Sequence[Pair]) -> float:

@@ -47,14 +47,19 @@ def near_repeats(
     """
 
     family = _codes(rows, ("game", "role", *scope))
-    parts = [
-        _part(rows, pairs, ("chosen",), said("chosen"), lambda row: row["text"]),
-        _part(rows, pairs, KIND, first_text(), lambda row: asks_of(row, templates)),
-    ]
-    mates, _ = _crowded(_keys(parts, family))
-    rows, family, parts = rows.filter(pl.Series(mates)), family[mates], [part.of(mates) for part in parts]
+    parts: list[Part] = []
+
+    def narrow(part: Part) -> None:
+        """Pairs that no other one meets in the parts so far need no sketch of the next."""
+        nonlocal rows, family, parts
+        parts.append(part)
+        mates, _ = _crowded(_keys(parts, family))
+        rows, family, parts = rows.filter(pl.Series(mates)), family[mates], [p.of(mates) for p in parts]
+
+    narrow(_part(rows, pairs, ("chosen",), said("chosen"), lambda row: row["text"]))
+    narrow(_part(rows, pairs, KIND, first_text(), lambda row: asks_of(row, templates)))
     # a play so far repeats its game's phrases; where the first prompts are alike that is no reason to call it short
-    parts.append(_part(rows, pairs, ("prompt",), later_text(), lambda row: row["text"], variety=0.0))
+    narrow(_part(rows, pairs, ("prompt",), later_text(), lambda row: row["text"], variety=0.0))
     keys = _keys(parts, family)
     mates, shared = _crowded(keys)
     keeper, score = _pick(keys, shared, mates, parts, threshold)

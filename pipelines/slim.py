@@ -94,24 +94,19 @@ def without(rows: pl.DataFrame, decided: pl.DataFrame) -> pl.DataFrame:
     return rows.join(decided, on="row", how="anti", maintain_order="left")
 
 
-def drop_rows(rows: pl.DataFrame, decided: pl.DataFrame, stage: str) -> pl.DataFrame:
-    """Decisions as rows of `dropped.parquet`."""
-    named = decided.join(rows.drop("pair_id"), on="row", how="left", maintain_order="left")
-    return named.select(
-        pl.lit(stage).alias("stage"), "reason", pl.lit("").alias("detail"), pl.col("pair_id").alias("item_id"),
-        pl.col("keeper").alias("kept_id"), "score", "game", "experiment", "task_id", "sample", "move_index", "strategy",
-    ).cast(pl.Schema(polars_schema(Drop)))  # fmt: skip
-
-
 def parted(pairs: Sequence[Pair], decided: pl.DataFrame, stage: str) -> tuple[list[Pair], list[Drop]]:
     """A list of pairs by decisions on its rows: those that stay, and the records of those that go."""
-    gone = dict(zip(decided["row"].to_list(), decided.iter_rows(named=True), strict=True))
+    gone = set(decided["row"].to_list())
     kept = [pair for row, pair in enumerate(pairs) if row not in gone]
-    drops = [
-        drop_pair(pairs[row], stage, d["reason"], kept_id=d["keeper"] or "", score=d["score"])
-        for row, d in gone.items()
+    return kept, dropped(pairs, decided, stage)
+
+
+def dropped(pairs: Sequence[Pair], decided: pl.DataFrame, stage: str) -> list[Drop]:
+    """The records of the pairs of a list that decisions take out, in the order of the decisions."""
+    return [
+        drop_pair(pairs[d["row"]], stage, d["reason"], kept_id=d["keeper"] or "", score=d["score"])
+        for d in decided.iter_rows(named=True)
     ]
-    return kept, drops
 
 
 def _joined(messages: pl.Expr) -> pl.Expr:

@@ -5,21 +5,13 @@ The same task under two numbers (equal content) counts as one, and so does, wher
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import polars as pl
 
-from pairgen.records import InstanceKey, Pair, content_id
-
-
-class Split(NamedTuple):
-    """The pairs of each side, each with its side noted, by id."""
-
-    train: list[Pair]
-    test: list[Pair]
+from pairgen.records import InstanceKey, content_id
 
 
 class Task(NamedTuple):
@@ -30,23 +22,11 @@ class Task(NamedTuple):
     members: tuple[InstanceKey, ...]
 
 
-def split(pairs: Iterable[Pair], test_size: float, seed: int) -> Split:
-    """Put about `test_size` of the pairs of each game into test, whole instances at a time.
+def sides(rows: pl.DataFrame, test_size: float, seed: int, asked: str = "") -> pl.DataFrame:
+    """The slim rows with `split` set: about `test_size` of the pairs of each game in test, whole instances at a time.
 
     Each game keeps at least one instance in train; where there are two instances or more, one at least is in test
     (unless `test_size` is 0). What a game cannot give exactly, the next one makes up for.
-    """
-    listed = sorted(pairs, key=lambda p: p.pair_id)
-    met: dict[tuple[InstanceKey, str], int] = defaultdict(int)
-    for pair in listed:
-        met[pair.instance, pair.instance_hash] += 1
-    test = _test_side(_tasks([(key, (name,), n) for (key, name), n in met.items()]), test_size, seed)
-    train_pairs = [dataclasses.replace(p, split="train") for p in listed if p.instance not in test]
-    return Split(train_pairs, [dataclasses.replace(p, split="test") for p in listed if p.instance in test])
-
-
-def sides(rows: pl.DataFrame, test_size: float, seed: int, asked: str = "") -> pl.DataFrame:
-    """The slim rows with `split` set, as `split` does it for a list.
 
     `asked` may name a column that is equal where prompts ask the same, and null where that is not known: such
     instances then fall on one side too.

@@ -1,4 +1,4 @@
-"""Trainer checks with the target tokenizer: what a trainer will see of each pair, in tokens. Loads no tokenizer itself.
+"""Trainer checks with the target tokenizer: what a trainer will see of each pair, in tokens.
 
 Counts as TRL's DPO does: the prompt with its generation prompt, and the prompt with each reply; a completion begins
 where these part. Where a prompt is no prefix of prompt and reply, that is the chat template's doing: told, not dropped.
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import polars as pl
 
+from pairgen.errors import PairgenError
 from pipelines.slim import decisions, texts
 
 COUNTED = {"prompt_tokens": pl.Int64(), "chosen_tokens": pl.Int64(), "rejected_tokens": pl.Int64()}
@@ -54,6 +55,25 @@ class Counted(NamedTuple):
     decided: pl.DataFrame
     needed_length: int
     broken_prefix: int
+
+
+def load_tokenizer(name: str) -> Tokenizer:
+    """The tokenizer of a model folder or a Hub name. Raises PairgenError with the fix."""
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise PairgenError('--tokenizer needs transformers: pip install "pairgen[local]".') from None
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except Exception as error:  # what a tokenizer's files can raise is open
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise PairgenError(
+            f"--tokenizer {name} cannot be loaded ({first}): give a model folder or a Hub name."
+        ) from None
+    if not getattr(tokenizer, "chat_template", None):
+        raise PairgenError(f"--tokenizer {name} has no chat template: give that of an instruction-tuned model.")
+    loaded: Tokenizer = tokenizer
+    return loaded
 
 
 def check_tokens(

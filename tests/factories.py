@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from pairgen import store
-from pairgen.records import Episode, Fault, Message, Move, Pair, Player, content_id, instance_hash
+from pairgen.records import Episode, Fault, InstanceKey, Message, Move, Pair, Player, content_id, instance_hash
 from pairgen.strategy import Corruption, Decline, Material, Strategy
 from pipelines.decontaminate import EvalSource, EvalSplit
 
@@ -73,9 +74,9 @@ def make_pair(task_id: int = 1, *, game: str = "taboo", experiment: str = "high_
     return Pair(**known)  # type: ignore[arg-type]
 
 
-def eval_split(*keys: object, contents: Sequence[str] = ()) -> EvalSplit:
+def eval_split(*keys: object, contents: Mapping[str, InstanceKey] = MappingProxyType({})) -> EvalSplit:
     source = EvalSource("keys", "eval.jsonl", "0123456789abcdef", len(keys), len(contents))
-    return EvalSplit(frozenset(keys), frozenset(contents), (source,))  # type: ignore[arg-type]
+    return EvalSplit(frozenset(keys), contents, (source,))  # type: ignore[arg-type]
 
 
 def longer(material: Material, chance: random.Random, options: Mapping[str, str]) -> Corruption:

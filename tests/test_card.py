@@ -63,6 +63,7 @@ def test_what_was_kept_out_is_stated():
     text = render(manifest(evaluation=evaluation, notes=["The split names no instance of wordle."]), "x")
     assert "`eval.jsonl` (keys, revision `0123456789abcdef`, 3 keys)" in text
     assert "pairs of 3 evaluation instances were taken out" in text and "no instance of wordle" in text
+    assert "| an evaluation instance, by its name | 3 | 18 |" in text
     clean = render(manifest(evaluation=eval_split(InstanceKey("chess", "x", 1))), "x")
     assert "No pair was of an evaluation instance." in clean
 

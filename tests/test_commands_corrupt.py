@@ -1,7 +1,9 @@
 """`pairgen corrupt` and `pairgen push` as a person calls them: exit codes, summaries, files, and what stops them."""
 
+import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +13,13 @@ import datasets
 import huggingface_hub
 import pytest
 from click.testing import CliRunner
-from factories import STRATEGIES, make_episodes, write_run
+from factories import STRATEGIES, make_episode, make_episodes, make_move, write_run
+from test_tokens import Words
 
 import corruptions
 from pairgen.cli import main
 from pairgen.commands import corrupt_
+from pairgen.records import Message
 from pipelines.answerers import Answering
 from pipelines.corrupt import CorruptConfig
 
@@ -97,6 +101,85 @@ def test_several_runs_are_taken_together_and_a_repeated_one_once(tmp_path):
     assert told["dropped"]["repeated_episode"] == 120
 
 
+@pytest.mark.parametrize(
+    ("options", "games", "reason"),
+    [
+        (("--per-game", "15"), {"taboo": 15, "wordle": 15}, {"per_game": 50}),
+        (("--per-instance", "1"), {"taboo": 10, "wordle": 10}, {"per_instance": 60}),
+        (("--total", "30"), {"taboo": 15, "wordle": 15}, {"total": 50}),
+        (("--moves-per-game", "9"), {"taboo": 9, "wordle": 9}, {"cap_per_game": 62}),
+        (("--per-player", "1"), {"taboo": 20, "wordle": 20}, {"cap_per_player": 80}),
+    ],
+)
+def test_caps_and_quotas_count_what_they_say(options, games, reason):
+    told = summary(call("corrupt", "run", "--strategy", "longer", "--no-eval-split", "--out", "p", *options, "--json"))
+    assert told["pairs_by_game"] == games
+    assert {r: n for r, n in told["dropped"].items() if r in reason} == reason
+    assert f"{' '.join(options)} " in json.loads(Path("p/manifest.json").read_text())["command"]
+
+
+def test_weights_in_the_end_are_those_of_finished_pairs():
+    options = ("--strategy", "longer", "--strategy", "picky", "--per-strategy", "picky:0.25", "--no-eval-split")
+    result = call("corrupt", "run", *options, "--out", "pairs", "--json")
+    assert summary(result)["dropped"]["odd_turn"] == 40
+    strategies = [row["strategy"] for side in datasets.load_dataset("pairs", "full").values() for row in side]
+    assert (strategies.count("longer"), strategies.count("picky")) == (80, 20)
+
+
+def test_a_total_that_cannot_be_had_is_told():
+    result = call("corrupt", "run", "--strategy", "longer", "--no-eval-split", "--out", "p", "--total", "100")
+    assert "--total: 100 pairs were wanted, there are 80." in result.stdout
+    assert "--total: 100 pairs were wanted" in Path("p/README.md").read_text()
+
+
+def test_repeated_replies_are_limited_and_may_be_allowed(tmp_path):
+    moves = [make_move(0, reply="CLUE: the same")]
+    episodes = [make_episode(t, moves=[dataclasses.replace(m, prompt=(Message("user", f"Task {t}."),)) for m in moves])
+                for t in range(6)]  # fmt: skip
+    write_run(tmp_path / "same", episodes)
+    options = ("corrupt", "same", "--strategy", "longer", "--no-eval-split", "--json", "--out")
+    assert summary(call(*options, "a"))["dropped"] == {"max_per_completion": 4}
+    assert summary(call(*options, "b", "--max-per-completion", "0"))["pairs"] == 6
+
+
+def test_near_repeats_go_unless_they_are_to_stay(tmp_path):
+    words = [f"thing{i}" for i in range(60)]
+    moves = [make_move(i, reply=" ".join([*words, f"end{i}"]), prompt="Talk.") for i in (0, 2)]
+    write_run(tmp_path / "alike", [make_episode(1, moves=moves)])
+    options = ("corrupt", "alike", "--strategy", "longer", "--no-eval-split", "--json", "--out")
+    assert summary(call(*options, "a"))["dropped"] == {"near_duplicate": 1}
+    assert summary(call(*options, "b", "--near", "0"))["pairs"] == 2
+    assert summary(call(*options, "c", "--near", "0", "--max-per-prompt", "1"))["dropped"] == {"max_per_prompt": 1}
+
+
+def test_the_audit_is_shown_and_kept_and_thinning_says_where_it_cannot_help():
+    options = ("corrupt", "run", "--strategy", "longer", "--no-eval-split", "--max-shortcut", "0.8", "--out", "p")
+    shown = call(*options).stdout
+    assert re.search(r"the longer side +is the longer +100\.0% +100\.0%", shown)
+    assert "taking pairs out does not help" in shown and "contrast" in shown
+    card = Path("p/README.md").read_text()
+    assert "| all | the longer side | is the longer | 100.0% | 100.0% |" in card and "does not help" in card
+    assert json.loads(Path("p/manifest.json").read_text())["quality"]["shared"] == 0
+
+
+def test_a_tokenizer_is_loaded_by_name_and_its_lengths_are_told(monkeypatch):
+    monkeypatch.setattr("pipelines.assemble.load_tokenizer", lambda name: Words())
+    options = ("corrupt", "run", "--strategy", "longer", "--no-eval-split", "--tokenizer", "/models/tiny")
+    told = summary(call(*options, "--out", "a", "--json"))
+    assert told["quality"]["tokens"]["needed_length"] > 10 and told["funnel"][-1]["stage"] == "tokens"
+    card = Path("a/README.md").read_text()
+    assert f"max_length={told['quality']['tokens']['needed_length']}" in card and "tokens of `tiny`" in card
+    assert "/models" not in card + Path("a/manifest.json").read_text()
+    few = summary(call(*options, "--max-length", "3", "--out", "b", "--json"))
+    assert few["pairs"] == 0 and few["dropped"]["over_max_length"] == 80
+
+
+def test_a_tokenizer_that_cannot_be_had_stops_before_the_work(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    result = call("corrupt", "run", "--strategy", "longer", "--no-eval-split", "--out", "p", "--tokenizer", "tiny")
+    assert result.exit_code == 1 and "pairgen[local]" in result.stderr and not Path("p").exists()
+
+
 def test_games_can_be_chosen_and_a_mistyped_one_is_told():
     options = ("--strategy", "longer", "--no-eval-split", "--json")
     assert summary(call("corrupt", "run", "--games", "taboo", "--out", "a", *options))["pairs_by_game"] == {"taboo": 40}
@@ -175,6 +258,11 @@ def test_offline_it_stops_at_once(tmp_path):
         (("run", "--test-size", "1"), "--test-size"),
         (("run", "--eval-keys", "nowhere.jsonl"), "nowhere.jsonl"),
         (("run", "--strategy", "longer", "--no-eval-split", "--eval-split", "a/b"), "--no-eval-split"),
+        (("run", "--strategy", "longer", "--max-shortcut", "0.5"), "a coin is right"),
+        (("run", "--strategy", "longer", "--max-length", "512"), "--tokenizer"),
+        (("run", "--strategy", "longer", "--per-strategy", "longr:2"), "did you mean longer"),
+        (("run", "--strategy", "longer", "--per-strategy", "longer:x"), "longer:2"),
+        (("run", "--strategy", "longer", "--per-strategy", "longer:-1"), "0 or more"),
     ],
 )
 def test_wrong_usage_exits_with_2(args, says):

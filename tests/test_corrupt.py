@@ -10,16 +10,18 @@ from factories import STRATEGIES, eval_split, make_episode, make_episodes, make_
 from pairgen.errors import UsageProblem
 from pairgen.records import InstanceKey, Message
 from pairgen.strategy import Ask, Corruption, Decline, Draft, Strategy
+from pipelines.asked import EvalPrompt
 from pipelines.corrupt import CorruptConfig, build, choose
 from pipelines.decontaminate import NO_EVAL_SPLIT
 from pipelines.errands import Drafted
 from pipelines.harvest import Caps, find_peers, harvest
+from pipelines.screen import Prompted
 from pipelines.spoil import NOT_VERIFIED, corrupt
 
 
 def made(texts, episodes=None, seed=42, style=""):
     episodes = make_episodes() if episodes is None else episodes
-    moves = harvest(episodes, Caps(0, 0, 0), seed).kept
+    moves = harvest(episodes, Caps(0, 0), seed).kept
     return corrupt(moves, choose(texts, style, STRATEGIES), STRATEGIES, find_peers(episodes, seed), seed)
 
 
@@ -64,7 +66,7 @@ def test_a_strategy_may_give_several_and_each_is_a_try():
         return tuple(Corruption(text, text[:1]) for text in texts)
 
     strategies = {"several": Strategy("several", "", several)}
-    moves = harvest(make_episodes(["taboo"], tasks=1, moves=4), Caps(0, 0, 0), 1).kept
+    moves = harvest(make_episodes(["taboo"], tasks=1, moves=4), Caps(0, 0), 1).kept
     result = corrupt(moves, choose(["several"], "", strategies), strategies, {}, 1)
     assert (result.entered, len(result.pairs)) == (1 + 1 + 2 + 3, 5)
     assert Counter(d.reason for d in result.drops) == {"nothing_made": 1, "identical": 1}
@@ -151,7 +153,7 @@ def test_the_whole_way_ignores_order_and_heeds_the_seed():
 
 
 def test_the_caps_of_the_configuration_hold():
-    for caps, most in (({"per_player": 1}, 40), ({"per_instance": 3}, 60), ({"per_game": 7}, 14), ({}, 80)):
+    for caps, most in (({"per_player": 1}, 40), ({"moves_per_game": 7}, 14), ({}, 80)):
         assert built(make_episodes(), strategy=("longer",), **caps).funnel[0].kept == most
 
 
@@ -245,6 +247,24 @@ def test_nothing_is_asked_for_moves_outside_a_share_or_of_evaluation_instances()
     assert counts == [12] and Counter(d.reason for d in result.drops) == {"eval_key": 6, "third_turn": 6}
     built_asking(make_episodes(["taboo"], tasks=4), ("asking:0.5", "longer"), counting)
     assert counts[1] < 12
+
+
+def test_nobody_is_asked_about_what_only_its_prompt_gives_away():
+    counts = []
+
+    def counting(errands):
+        counts.append(len(errands))
+        return asked_for(errands)
+
+    hidden = InstanceKey("taboo", "high_en", 100)
+    config = CorruptConfig(strategy=("asking",), per_player=0)
+    choices, episodes = choose(("asking",), "", ASKING), make_episodes(["taboo"], tasks=4)
+
+    def prompter(keys):
+        return Prompted([EvalPrompt(key, "Giver", episodes[2].moves[0].prompt[0].content) for key in keys], {})
+
+    result = build(episodes, config, choices, ASKING, eval_split(hidden), drafter=counting, prompter=prompter)
+    assert counts == [12] and Counter(d.reason for d in result.drops) == {"eval_prompt": 6, "third_turn": 6}
 
 
 def test_without_an_answer_a_move_is_dropped():

@@ -2,14 +2,27 @@
 
 import dataclasses
 import random
+from typing import NamedTuple
 
+import polars as pl
 from factories import make_pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairgen.records import Message
-from pipelines.dedup import Limits, dedup, repeats
-from pipelines.slim import frame_of, slim, without
+from pairgen.records import Drop, Message, Pair
+from pipelines.dedup import Limits, repeats
+from pipelines.slim import frame_of, parted, slim, without
+
+
+class Dedup(NamedTuple):
+    kept: list[Pair]
+    drops: list[Drop]
+
+
+def dedup(pairs, per_chosen=1, several=()):
+    listed = sorted(pairs, key=lambda p: p.pair_id)
+    limits = Limits(per_chosen, per_completion=0, near=0, several=frozenset(several))
+    return Dedup(*parted(listed, repeats(slim(frame_of(listed)), limits), "dedup"))
 
 
 def reworded(pair, text, **fields):
@@ -111,9 +124,11 @@ def test_any_set_comes_out_within_its_limits(drawn, per_chosen, per_completion, 
     assert left.height + found.height == len(pairs) == len({*left["row"], *found["row"]})
     assert set(found["keeper"]) <= set(left["pair_id"])
     scope = [] if across else ["strategy"]
-    caps = {"prompt chosen": per_chosen, "game role chosen": per_completion, "prompt": per_prompt}
+    caps = {"prompt chosen": per_chosen, "prompt": per_prompt}
     for key, limit in {"prompt chosen rejected": 1, **caps}.items():
         by = key.split() + (scope if "rejected" not in key else [])
         assert not limit or not left.height or left.group_by(by).len()["len"].max() <= limit
+    said_to = left.group_by("game", "role", "chosen", *scope).agg(pl.col("prompt").n_unique())
+    assert not per_completion or not left.height or said_to["prompt"].max() <= per_completion
     again = repeats(slim(frame_of(chance.sample(pairs, len(pairs)))), limits)
     assert told(again) == told(found)

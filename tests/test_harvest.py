@@ -10,7 +10,7 @@ from factories import make_episode, make_episodes, make_move
 from pairgen.records import Message
 from pipelines.harvest import PEERS_PER_ROLE, Caps, find_peers, find_rivals, harvest, harvest_aborted
 
-ALL = Caps(0, 0, 0)
+ALL = Caps(0, 0)
 
 
 def reasons(result):
@@ -63,7 +63,7 @@ def test_kept_and_dropped_are_the_input():
         *make_episodes(tasks=3, outcome="lose", sample=1),
         make_episode(task_id=50, moves=[make_move(0, violation="x"), make_move(1)]),
     ]
-    for caps in (ALL, Caps(), Caps(1, 0, 5), Caps(0, 3, 0), Caps(2, 3, 10)):
+    for caps in (ALL, Caps(), Caps(1, 5), Caps(2, 10)):
         result = harvest(episodes, caps, 42)
         assert result.entered == sum(len(e.moves) for e in episodes)
         assert len(result.kept) + len(result.drops) == result.entered
@@ -72,38 +72,33 @@ def test_kept_and_dropped_are_the_input():
 
 def test_the_caps_hold_and_are_named():
     episodes = [*make_episodes(tasks=5), *make_episodes(tasks=5, sample=1, source="again")]
-    seats = Counter((w.episode.episode_id, w.move.player) for w in harvest(episodes, Caps(2, 0, 0), 42).kept)
+    seats = Counter((w.episode.episode_id, w.move.player) for w in harvest(episodes, Caps(2, 0), 42).kept)
     assert set(seats.values()) == {2}
-    by_instance = harvest(episodes, Caps(0, 3, 0), 42)
-    assert set(Counter((w.episode.game, w.episode.task_id) for w in by_instance.kept).values()) == {3}
-    by_game = harvest(episodes, Caps(0, 0, 7), 42)
+    by_game = harvest(episodes, Caps(0, 7), 42)
     assert Counter(w.episode.game for w in by_game.kept) == {"taboo": 7, "wordle": 7}
     assert set(reasons(by_game)) == {"cap_per_game"}
-    assert set(reasons(harvest(episodes, Caps(2, 3, 7), 42))) == {"cap_per_player", "cap_per_instance", "cap_per_game"}
+    assert set(reasons(harvest(episodes, Caps(2, 7), 42))) == {"cap_per_player", "cap_per_game"}
 
 
 def test_a_cap_takes_evenly_from_what_there_is():
     episodes = [make_episode(t, experiment=e) for e in ("high", "low", "rare") for t in range(1 if e == "rare" else 9)]
-    kept = harvest(episodes, Caps(0, 0, 12), 42).kept
+    kept = harvest(episodes, Caps(0, 12), 42).kept
     assert Counter(w.episode.experiment for w in kept) == {"high": 4, "low": 4, "rare": 4}
     assert len({w.episode.task_id for w in kept if w.episode.experiment == "high"}) == 4
-    two_samples = [make_episode(1, sample=s, source=f"s{s}") for s in (0, 1)]
-    kept = harvest(two_samples, Caps(0, 4, 0), 42).kept
-    assert Counter((w.episode.sample, w.move.player) for w in kept).most_common()[-1][1] == 1
 
 
 def test_the_order_of_episodes_does_not_matter_and_the_seed_does():
     episodes = make_episodes(tasks=8)
     shuffled = random.Random(1).sample(episodes, len(episodes))
-    first, second = (harvest(e, Caps(1, 0, 5), 42) for e in (episodes, shuffled))
+    first, second = (harvest(e, Caps(1, 5), 42) for e in (episodes, shuffled))
     assert first == second
-    other = harvest(episodes, Caps(1, 0, 5), 43)
+    other = harvest(episodes, Caps(1, 5), 43)
     assert {w.move_id for w in other.kept} != {w.move_id for w in first.kept}
 
 
 def test_evaluation_instances_do_not_use_up_the_room_of_others():
     episodes = make_episodes(["taboo"], tasks=10)
-    kept = harvest(episodes, Caps(0, 0, 20), 42, lambda e: e.task_id < 6).kept
+    kept = harvest(episodes, Caps(0, 20), 42, lambda e: e.task_id < 6).kept
     assert {w.episode.task_id for w in kept} == {6, 7, 8, 9}
 
 
@@ -141,7 +136,7 @@ def test_an_abort_that_no_move_can_be_corrected_for_is_told():
 
 def test_caps_hold_for_aborted_moves_and_evaluation_instances_come_last():
     episodes = [aborted(t) for t in range(10)]
-    caps = Caps(2, 0, 4)
+    caps = Caps(2, 4)
     result = harvest_aborted(episodes, caps, 42, lambda e: e.task_id < 6)
     assert {w.episode.task_id for w in result.kept} == {6, 7, 8, 9}
     assert result == harvest_aborted(episodes[::-1], caps, 42, lambda e: e.task_id < 6)

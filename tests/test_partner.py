@@ -123,7 +123,7 @@ def test_a_partners_moves_are_no_data(played, tmp_path):
     theirs = [m for e in episodes for m in e.moves if m.player in e.partners]
     won = [e for e in episodes if e.outcome == "success" and e.partners]
     assert {learners(e)[0] for e in won} == {"Player 1", "Player 2"}  # so that there is something to leave out
-    result = harvest(episodes, Caps(0, 0, 0), 1)
+    result = harvest(episodes, Caps(0, 0), 1)
     assert [d.reason for d in result.drops].count("partner") == len(theirs)
     assert {w.move.model for w in result.kept} == {"good.json"}
     said = {m.reply for e in episodes for m in e.moves if m.player not in e.partners}

@@ -6,11 +6,10 @@ import polars as pl
 import pytest
 from factories import make_pair
 
-from pairgen.records import Drop, Message, polars_schema
+from pairgen.records import Message
 from pipelines.asked import first_of
 from pipelines.slim import (
     decisions,
-    drop_rows,
     first_text,
     frame_of,
     later_text,
@@ -70,15 +69,13 @@ def test_the_first_prompt_ends_with_the_first_user_message_and_play_follows():
     assert "second" in found["later"][1] and "first" not in found["later"][1]
 
 
-def test_a_decision_becomes_the_same_drop_for_a_list_and_for_a_table():
+def test_a_decision_becomes_a_drop_that_names_its_keeper():
     pairs = some()
     rows = slim(frame_of(pairs))
     made = decisions(rows.filter(pl.col("row") == 2).with_columns(keeper=pl.lit("a"), score=pl.lit(0.95)), "alike")
     kept, drops = parted(pairs, made, "dedup")
     assert [p.pair_id for p in kept] == without(rows, made)["pair_id"].to_list() == ["a", "b", "d"]
     assert (drops[0].item_id, drops[0].kept_id, drops[0].score, drops[0].task_id) == ("c", "a", 0.95, 2)
-    assert drop_rows(rows, made, "dedup").to_dicts() == [dataclasses.asdict(drops[0])]
-    assert drop_rows(rows, made, "dedup").schema == pl.Schema(polars_schema(Drop))
 
 
 def test_a_shared_text_is_looked_at_once():

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 from factories import make_pair
 
+from pairgen.errors import PairgenError
 from pairgen.records import Message
 from pipelines.slim import frame_of, slim
-from pipelines.tokens import check_tokens, special_tokens
+from pipelines.tokens import check_tokens, load_tokenizer, special_tokens
 
 
 class Words:
@@ -83,3 +84,11 @@ def test_no_tokens_of_the_vocabulary_count_as_special():
 def test_counts_are_made_in_the_order_of_the_rows():
     pairs = [dataclasses.replace(pair("word " * n), pair_id=f"p{n}") for n in range(1, 600)]
     assert check(*pairs).rows["prompt_tokens"].to_list() == [n + 3 for n in range(1, 600)]
+
+
+@pytest.mark.model
+def test_a_real_tokenizer_is_loaded_and_what_is_none_says_so(smollm2, tmp_path):
+    made = check(pair(), tokenizer=load_tokenizer(str(smollm2)))
+    assert made.needed_length > 8 and not made.broken_prefix and not made.decided.height
+    with pytest.raises(PairgenError, match="cannot be loaded"):
+        load_tokenizer(str(tmp_path))

@@ -34,8 +34,34 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option(
     "--per-player", type=click.IntRange(0), default=2, show_default=True, help="Moves a player and episode; 0: all."
 )
-@click.option("--per-instance", type=click.IntRange(0), default=0, help="Moves an instance [all].")
-@click.option("--per-game", type=click.IntRange(0), default=0, help="Moves a game [all].")
+@click.option(
+    "--moves-per-game", type=click.IntRange(0), default=0,
+    help="Moves a game to make pairs of, which bounds what models are asked and game masters judge [all].",
+)  # fmt: skip
+@click.option("--per-instance", type=click.IntRange(0), default=0, help="Pairs an instance, in the end [all].")
+@click.option("--per-game", type=click.IntRange(0), default=0, help="Pairs a game, in the end [all].")
+@click.option(
+    "--per-strategy", multiple=True, metavar="NAME:WEIGHT",
+    help="How the pairs are shared out in the end; 1 for strategies not named; repeatable [as they are].",
+)  # fmt: skip
+@click.option(
+    "--total", type=click.IntRange(0), default=0, help="Pairs in all, games and strategies in proportion [all]."
+)
+@click.option(
+    "--max-per-completion", type=click.IntRange(0), default=2, show_default=True,
+    help="Prompts that a role may give the same reply to, a strategy; 0: any.",
+)  # fmt: skip
+@click.option("--max-per-prompt", type=click.IntRange(0), default=0, help="Pairs of a prompt and strategy [all].")
+@click.option(
+    "--near", type=click.FloatRange(0, 1), default=0.9, show_default=True,
+    help="Likeness of prompts and replies from which two pairs count as one; 0: equal ones alone.",
+)  # fmt: skip
+@click.option(
+    "--max-shortcut", type=click.FloatRange(0, 1, max_open=True), default=0.0,
+    help="Take pairs out until 'the longer side loses' is right in no more than this share, such as 0.8 [none].",
+)  # fmt: skip
+@click.option("--tokenizer", default="", metavar="MODEL", help="Check the pairs in tokens of this model.")
+@click.option("--max-length", type=click.IntRange(0), default=0, help="Drop what is longer in tokens [nothing].")
 @click.option(
     "--clembench", type=FOLDER, default=None,
     help="The checkout whose game masters judge both sides [the one that the run was played from, CLEMBENCH_HOME].",
@@ -86,7 +112,7 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @json_option
 def command(
     runs: tuple[Path, ...], out: Path | None, show: bool, eval_keys: tuple[Path, ...], eval_results: tuple[Path, ...],
-    clembench: Path | None, overwrite: bool, as_json: bool, **options: Any,
+    clembench: Path | None, tokenizer: str, overwrite: bool, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Make preference pairs of the moves in one run or more.
 
@@ -110,12 +136,13 @@ def command(
         eval_results=tuple(p.resolve().name for p in eval_results),
         model=answerers.public_name(answering.model),
         judge=answering.judge.partition("@http")[0],
+        tokenizer=answerers.public_name(tokenizer),
         **options,
     )
     out = out or Path("data") / f"{runs[0].resolve().name}-pairs"
     made = assemble.assemble(
         runs, out, config, STRATEGIES, clembench=clembench, eval_keys=eval_keys, eval_results=eval_results,
-        overwrite=overwrite, answering=answering,
+        overwrite=overwrite, answering=answering, tokenizer=tokenizer,
     )  # fmt: skip
     finish(_summary(made, out), _lines(made, out), as_json=as_json)
     if not made.pairs:
@@ -147,13 +174,14 @@ def _summary(made: Manifest, out: Path) -> dict[str, Any]:
     return {
         "pairs": made.pairs, "train": made.train, "test": made.test, "pairs_by_game": by_game,
         "verdicts": to_dict(made.verdicts), "dropped": count_reasons(made.funnel), "funnel": to_dict(made.funnel), 
-        "removed": len(made.evaluation.removed), "drafts": to_dict(made.drafts),
+        "removed": len(made.evaluation.removed), "drafts": to_dict(made.drafts), "quality": to_dict(made.quality),
         "content": made.content, "out": str(out),
     }  # fmt: skip
 
 
 def _lines(made: Manifest, out: Path) -> list[str]:
     from pipelines.funnel import meaning
+    from pipelines.told import quality_lines
 
     lines = table(
         [(s.stage, s.unit, s.entered, s.kept, s.entered - s.kept) for s in made.funnel],
@@ -166,6 +194,7 @@ def _lines(made: Manifest, out: Path) -> list[str]:
         return [*lines, "", f"The reasons, row by row, are in {out}/dropped.parquet."]
     cells = [(c.game, c.strategy, c.train, c.test) for c in made.table]
     lines += ["", *table(cells, ("game", "strategy", "train", "test")), ""]
+    lines += quality_lines(made.quality)
     if not made.test and made.config.test_size:
         lines.append("All pairs are of one instance, so there is no test side.")
     return [*lines, f"{made.pairs} pairs ({made.train} train, {made.test} test) are in {out}"]
