@@ -16,7 +16,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,21 +53,23 @@ class Replay:
         self._engine, self._replies = engine, replies
         self.model = engine.model
         self.turns: dict[str, list[Turn]] = defaultdict(list)
+        self._told: Counter[str] = Counter()
 
     async def start(self) -> None:
         await self._engine.start()
 
     async def generate(self, request: Request) -> Completion:
         """A game that goes on after the recording ended is told its last reply again."""
-        told, turns = self._replies[request.session], self.turns[request.session]
-        text = told[min(len(turns), len(told) - 1)]
+        told = self._replies[request.session]
+        text = told[min(self._told[request.session], len(told) - 1)]
+        self._told[request.session] += 1
         chat = self._engine._chat
         assert chat is not None
         ids = await chat.to_ids(request)
         tokens = max(1, min(len(chat.tokenizer(text, add_special_tokens=False)["input_ids"]), MOST_TOKENS))
-        turns.append(Turn(ids, tokens))
         exactly = Sampling(temperature=0.0, max_tokens=tokens, min_tokens=tokens)
         made = await self._engine.generate(Request(request.messages, exactly, request.session))
+        self.turns[request.session].append(Turn(ids, tokens))  # what does not fit the context is in no scheme
         return Completion(text, "stop", made.prompt_tokens, made.completion_tokens, made.cached_tokens)
 
     async def close(self) -> None:
@@ -97,30 +99,42 @@ async def measure(
     engine = VllmEngine(
         EngineOptions("vllm", model, concurrency=concurrency, max_model_len=max_model_len, engine_args=engine_arg)
     )
-    await engine.start()
     taken: dict[str, list[float]] = defaultdict(list)
-    with tempfile.TemporaryDirectory() as folder:
-        async with GameServer(Path(folder) / "logs") as server:
-            found = await catalog(server, clembench, games)
-            plan, replies = replay_plan(runs, found, episodes)
-            say(f"{len(plan)} episodes of {len({w.key.game for w in plan})} games")
-            for turn in range(repeat):
-                replay = Replay(engine, replies)
-                await engine._llm.reset_prefix_cache()
-                tally = await rollout(server, replay, found, plan, Path(folder) / str(turn), concurrency)
-                taken["rollout"].append(tally.seconds)
-                say(f"rollout {tally.seconds:.1f} s, {tally.completion_tokens / tally.seconds:.0f} output tokens/s, "
-                    f"{tally.cached_tokens / tally.prompt_tokens:.0%} of prompt tokens cached")  # fmt: skip
-                turns = list(replay.turns.values())
-                for name, scheme in (("lock-step", lock_step), ("limit", all_at_once)):
-                    if name in passes:
-                        await engine._llm.reset_prefix_cache()
-                        started = time.monotonic()
-                        await scheme(engine, turns)
-                        taken[name].append(time.monotonic() - started)
-                        say(f"{name} {taken[name][-1]:.1f} s")
-    await engine.close()
+    await engine.start()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            async with GameServer(Path(folder) / "logs") as server:
+                found = await catalog(server, clembench, games)
+                plan, replies = replay_plan(runs, found, episodes)
+                say(f"{len(plan)} episodes of {len({w.key.game for w in plan})} games")
+                for number in range(repeat):
+                    place = Path(folder) / str(number)
+                    turns = await one_round(server, engine, found, plan, replies, place, concurrency, passes, taken)
+    finally:
+        await engine.close()
     report(taken, len(plan), sum(map(len, turns)), sum(t.tokens for e in turns for t in e), concurrency)
+
+
+async def one_round(
+    server: GameServer, engine: VllmEngine, found: list[dict[str, Any]], plan: list[Work],
+    replies: dict[str, list[str]], folder: Path, concurrency: int, passes: Sequence[str], taken: dict[str, list[float]],
+) -> list[list[Turn]]:  # fmt: skip
+    """Each scheme once, from an empty prefix cache; adds its seconds to `taken` and returns the requests it made."""
+    replay = Replay(engine, replies)
+    await engine._llm.reset_prefix_cache()
+    tally = await rollout(server, replay, found, plan, folder, concurrency)
+    taken["rollout"].append(tally.seconds)
+    rate, cached = tally.completion_tokens / tally.seconds, tally.cached_tokens / max(1, tally.prompt_tokens)
+    say(f"rollout {tally.seconds:.1f} s, {rate:.0f} output tokens/s, {cached:.0%} of prompt tokens cached")
+    turns = list(replay.turns.values())
+    for name, scheme in (("lock-step", lock_step), ("limit", all_at_once)):
+        if name in passes:
+            await engine._llm.reset_prefix_cache()
+            started = time.monotonic()
+            await scheme(engine, turns)
+            taken[name].append(time.monotonic() - started)
+            say(f"{name} {taken[name][-1]:.1f} s")
+    return turns
 
 
 async def catalog(server: GameServer, clembench: str, games: str) -> list[dict[str, Any]]:
