@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,16 @@ def json_option(function: F) -> F:
     return click.option(
         "--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line of output."
     )(function)
+
+
+class Number(click.FloatRange):
+    """A finite number in a range: `nan` lies in every range as click compares it, and is no JSON."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number.", param, ctx)
+        return number
 
 
 def say(text: str) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import NamedTuple
 
+from pairgen.errors import PairgenError
 from pairgen.records import Pair
 from pipelines import pairfile, pairset
 from pipelines.asked import templates_of
@@ -13,7 +14,7 @@ from pipelines.balance import Quota
 from pipelines.corrupt import Built, CorruptConfig
 from pipelines.decontaminate import NO_EVAL_SPLIT
 from pipelines.dedup import DEFAULT_LIMITS, repeats
-from pipelines.funnel import ReasonCount, StageCount, count_stage
+from pipelines.funnel import ReasonCount, count_stage, drop_pair
 from pipelines.manifest import Manifest, make_manifest
 from pipelines.refine import Plan, refine
 from pipelines.slim import dropped, frame_of, slim
@@ -31,24 +32,35 @@ class Adopted(NamedTuple):
 
 
 def adopt(path: Path, out: Path, *, dedup: bool = False, overwrite: bool = False) -> Adopted:
-    """Write the pairs of a file as the set `out`: all of them, or with `dedup` without what repeats.
+    """Write the pairs of a file as the set `out`: all that differ in their sides, with `dedup` without what repeats.
 
     Raises UsageProblem and PairgenError with the fix, before anything is written.
     """
     pairset.check_out(out, overwrite=overwrite)
     read = [_unverified(pair) for pair in pairfile.read_pairs(path)]
-    pairs = sorted(read, key=lambda p: (p.pair_id, p.strategy))
+    unfit = [drop_pair(pair, "import", why) for pair in read if (why := _unfit(pair))]
+    pairs = sorted((pair for pair in read if not _unfit(pair)), key=lambda p: (p.pair_id, p.strategy))
+    if not pairs:
+        raise PairgenError(f"{path} holds no pair that teaches: its sides are equal or empty, give another file.")
     frame = frame_of(pairs)
     rows = slim(frame)
     templates = templates_of(rows, frame)
     repeated = dropped(pairs, repeats(rows, DEFAULT_LIMITS, frame, templates), "dedup")
     plan = Plan(DEFAULT_LIMITS if dedup else None, Quota(), CONFIG.test_size, CONFIG.seed)
     refined = refine(pairs, templates, plan)
-    funnel = (StageCount("import", "pairs", len(pairs), len(pairs), ()), *refined.stages)
-    built = Built(refined.train, refined.test, refined.drops, funnel, quality=refined.quality)
+    funnel = (count_stage("import", "pairs", len(read), len(pairs), unfit), *refined.stages)
+    built = Built(refined.train, refined.test, [*unfit, *refined.drops], funnel, quality=refined.quality)
     made = make_manifest(built, CONFIG, NO_EVAL_SPLIT, (), (), (), pairset.versions(()), path.name)
     pairset.write_pairset(out, built.train, built.test, built.drops, made, overwrite=overwrite)
     return Adopted(made, count_stage("dedup", "pairs", len(pairs), len(pairs) - len(repeated), repeated).dropped)
+
+
+def _unfit(pair: Pair) -> str:
+    """Why nothing can be learned from a pair, whoever asks for it, or ""."""
+    chosen, rejected = (" ".join(m.content for m in side).split() for side in (pair.chosen, pair.rejected))
+    if not (chosen and rejected):
+        return "empty"
+    return "identical" if chosen == rejected else ""
 
 
 def _unverified(pair: Pair) -> Pair:

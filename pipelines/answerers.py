@@ -80,10 +80,8 @@ def check_model(said: Answering, runs: Sequence[Path]) -> Answerer:
     urls = said.base_url or tuple(config.get("base_url") or () if own or said.engine == "openai" else ())
     local = not urls and model.startswith(("/", ".", "~"))
     if local and not Path(model).expanduser().exists():
-        raise UsageProblem(
-            f"The run was played by {model}, which is not here: give --model FOLDER with the same model, or --base-url "
-            "of a server that has it."
-        )
+        what = f"--model {model} does not exist" if said.model else f"The run was played by {model}, which is not here"
+        raise UsageProblem(f"{what}: give --model FOLDER with the same model, or --base-url of a server that has it.")
     same = model == config["model"]
     revision = config.get("revision") if same else None
     kwargs = tuple(config.get("chat_template_kwargs") or ())

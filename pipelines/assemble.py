@@ -47,6 +47,8 @@ def assemble(
     UsageProblem and PairgenError with the fix, before anything is written; what can be told from the command alone,
     before anything is read.
     """
+    if config.require_verified and not config.verify:
+        raise UsageProblem("--require-verified keeps what a game master has judged, so leave out --no-verify.")
     choices = corrupt.choose(config.strategy, config.style, strategies)
     corrupt.plan_of(config, [choice.name for choice in choices], strategies)
     for run in runs:

@@ -30,7 +30,7 @@ from pairgen.clem.layout import (
 from pairgen.console import progress
 from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import Episode, InstanceKey
-from pairgen.store import check_folder
+from pairgen.store import CONFIG, JOURNAL, MANIFEST, check_folder, read_json
 from pipelines.recorded import Taken, take
 from pipelines.runs import finish_run, open_run
 
@@ -72,6 +72,7 @@ def import_results(results: Sequence[Path], out: Path, *, overwrite: bool = Fals
     Raises UsageProblem for paths that cannot work and PairgenError when nothing could be read; `out` is then untouched.
     """
     check_folder(out, resume=False, overwrite=overwrite)
+    _keep_what_is_dear(out)
     for folder in results:
         _refuse(folder, out)
     places, skipped = survey(results)
@@ -85,6 +86,14 @@ def import_results(results: Sequence[Path], out: Path, *, overwrite: bool = Fals
         for batch in _batches(chain([first], episodes), EPISODES_A_SYNC):
             journal.append(*batch)
         return finish_run(out, "import", config, _found(checks))
+
+
+def _keep_what_is_dear(out: Path) -> None:
+    """An import replaces imports alone: play and paid answers are not to be had again for nothing."""
+    known = read_json(out / CONFIG) if (out / CONFIG).exists() else {}
+    if known.get("command") == "rollout" or ((out / MANIFEST).exists() and not (out / JOURNAL).exists()):
+        what = "was played by pairgen rollout" if known else "is a pair set"
+        raise UsageProblem(f"{out} {what}, which an import never replaces: use another --out.")
 
 
 def _refuse(folder: Path, out: Path) -> None:

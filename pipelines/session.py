@@ -46,6 +46,8 @@ def roll_out(
         raise UsageProblem("--temperature and --top-p take finite numbers, such as --temperature 0.7 --top-p 0.95.")
     store.check_folder(run, resume=resume, overwrite=overwrite)
     if not (resume and (run / store.CONFIG).exists()):
+        if resume and not config.model and not config.base_url:
+            raise UsageProblem(f"{run} holds no run to go on with: check --out, or give --model to play a new one.")
         _check(config)
     made = not run.exists()
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import polars as pl
@@ -59,6 +60,8 @@ class Counted(NamedTuple):
 
 def load_tokenizer(name: str) -> Tokenizer:
     """The tokenizer of a model folder or a Hub name. Raises PairgenError with the fix."""
+    if name.startswith(("/", ".", "~")) and not Path(name).expanduser().exists():
+        raise PairgenError(f"--tokenizer {name} does not exist: give a model folder or a Hub name.")
     try:
         from transformers import AutoTokenizer
     except ImportError:

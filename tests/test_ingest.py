@@ -263,3 +263,14 @@ def test_a_failure_on_the_way_takes_the_new_folder_away(results, tmp_path, monke
     with pytest.raises(OSError, match="disk full"):
         import_results([results], tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_an_import_replaces_imports_alone(results, tmp_path):
+    out = tmp_path / "run"
+    import_results([results], out)
+    import_results([results], out, overwrite=True)
+    saved = read_json(out / "run.json")
+    (out / "run.json").write_text(json.dumps({**saved, "command": "rollout"}))
+    with pytest.raises(UsageProblem, match="was played by pairgen rollout"):
+        import_results([results], out, overwrite=True)
+    assert (out / "episodes.jsonl").exists()

@@ -10,6 +10,7 @@ from factories import make_pair
 
 from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import to_dict
+from pipelines.adopt import adopt
 from pipelines.audit import audit
 from pipelines.dedup import Limits, repeats
 from pipelines.pairfile import read_pairs
@@ -116,3 +117,19 @@ def test_the_flaws_of_a_published_set_are_found(tmp_path):
     assert not shared(divided).height
     rules = {s.rule: s for s in audit(divided, frame)}
     assert rules["longer"].test == rules["ending"].test == 1 and len(rules["ending"].found) == len(fillers)
+
+
+def test_pairs_whose_sides_are_equal_or_empty_are_left_out_and_counted(tmp_path):
+    rows = [("a", "b"), ("a", " a\n"), ("a", ""), ("c", "d")]
+    path = tmp_path / "pairs.json"
+    path.write_text(json.dumps([{"prompt": f"p{i}", "chosen": c, "rejected": r} for i, (c, r) in enumerate(rows)]))
+    made = adopt(path, tmp_path / "out").manifest
+    assert made.pairs == 2
+    assert {(d.reason, d.count) for d in made.funnel[0].dropped} == {("identical", 1), ("empty", 1)}
+
+
+def test_a_file_of_nothing_but_equal_sides_is_refused(tmp_path):
+    path = tmp_path / "pairs.json"
+    path.write_text(json.dumps([{"prompt": "p", "chosen": "a", "rejected": "a"}]))
+    with pytest.raises(PairgenError, match="equal or empty"):
+        adopt(path, tmp_path / "out")

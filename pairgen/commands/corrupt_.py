@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairgen.console import finish, json_option, table
+from pairgen.console import Number, finish, json_option, table
 from pairgen.errors import PairgenError
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 )  # fmt: skip
 @click.option("--max-per-prompt", type=click.IntRange(0), default=0, help="Pairs of a prompt and strategy [all].")
 @click.option(
-    "--near", type=click.FloatRange(0, 1), default=0.9, show_default=True,
+    "--near", type=Number(0, 1), default=0.9, show_default=True,
     help="Likeness of prompts and replies from which two pairs count as one; 0: equal ones alone.",
 )  # fmt: skip
 @click.option(
-    "--max-shortcut", type=click.FloatRange(0, 1, max_open=True), default=0.0,
+    "--max-shortcut", type=Number(0, 1, max_open=True), default=0.0,
     help="Take pairs out until 'the longer side loses' is right in no more than this share, such as 0.8 [none].",
 )  # fmt: skip
 @click.option("--tokenizer", default="", metavar="MODEL", help="Check the pairs in tokens of this model.")
@@ -78,7 +78,7 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--require-verified", is_flag=True, help="Drop pairs that no game master could judge.")
 @click.option(
     "--test-size",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=Number(0, 1, max_open=True),
     default=0.1,
     show_default=True,
     help="Share of the pairs.",

@@ -21,7 +21,7 @@ SUMMARY = (
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULTS...")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the run, or of the pair set.")
 @click.option("--dedup", is_flag=True, help="Of a pair file: leave out what repeats.")
-@click.option("--overwrite", is_flag=True, help="Replace the run or pair set in --out.")
+@click.option("--overwrite", is_flag=True, help="Replace the import in --out.")
 @json_option
 def command(results: tuple[Path, ...], out: Path, dedup: bool, overwrite: bool, as_json: bool) -> None:
     """Take clembench results into a run, or a file of preference pairs into a pair set.

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pairgen.console import finish, json_option, say
+from pairgen.console import Number, finish, json_option, say
 
 FILE = click.Path(exists=True, dir_okay=False, resolve_path=True)
 FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True)
@@ -35,8 +35,8 @@ ENGINES = ("auto", "vllm", "openai", "transformers", "scripted")
 @click.option("--concurrency", type=click.IntRange(1), default=64, show_default=True, help="Episodes open at once.")
 @click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True, help="What serves the model.")
 @click.option("--base-url", multiple=True, help="An OpenAI-compatible server, such as http://host:8000/v1; repeatable.")
-@click.option("--temperature", type=click.FloatRange(0), default=0.0, show_default=True)
-@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
+@click.option("--temperature", type=Number(0), default=0.0, show_default=True)
+@click.option("--top-p", type=Number(0, 1, min_open=True), default=1.0, show_default=True)
 @click.option("--max-tokens", type=click.IntRange(1), default=300, show_default=True, help="New tokens a reply.")
 @click.option("--stop", multiple=True, help="A string that ends a reply; repeatable.")
 @click.option(
@@ -53,9 +53,7 @@ ENGINES = ("auto", "vllm", "openai", "transformers", "scripted")
 @click.option("--revision", default=None, help="Revision of a Hub model.")
 @click.option("--max-model-len", type=click.IntRange(1), default=None, help="Context in tokens [the model's own].")
 @click.option("--dtype", default="auto", show_default=True, help="Weights in memory: auto, bfloat16, float16, float32.")
-@click.option(
-    "--timeout", type=click.FloatRange(0, min_open=True), default=600.0, show_default=True, help="Seconds a reply."
-)
+@click.option("--timeout", type=Number(0, min_open=True), default=600.0, show_default=True, help="Seconds a reply.")
 @click.option(
     "--restarts", type=click.IntRange(0), default=3, show_default=True, help="How often a dead engine is revived."
 )
