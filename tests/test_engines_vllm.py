@@ -57,9 +57,9 @@ async def all_of(engine, requests):
 
 def test_long_prompts_are_drawn_with_seeds_though_together_they_fill_more_than_a_batch(engine, runner):
     """On the CPU a prompt that is read in parts must not have a seed: vLLM sets its generator back, and dies of it."""
-    long = [ask(f"{n}. " + SHOTS * 12, temperature=0.8, seed=n, max_tokens=4) for n in range(24)]
+    long = [ask(f"{n}. " + SHOTS * 12, temperature=0.8, seed=n, max_tokens=4) for n in range(9)]
     replies = runner(all_of(engine, long))
-    assert sum(r.prompt_tokens for r in replies) > 2 * engine._llm.vllm_config.scheduler_config.max_num_batched_tokens
+    assert sum(r.prompt_tokens for r in replies) > engine._llm.vllm_config.scheduler_config.max_num_batched_tokens
     assert all(r.completion_tokens for r in replies)
 
 
