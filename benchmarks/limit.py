@@ -148,9 +148,7 @@ async def catalog(server: GameServer, clembench: str, games: str) -> list[dict[s
     ready = []
     for game in answer["games"]:
         worker = await server.worker()
-        loaded = await worker.ask(
-            "", op="load", spec=game["spec"], label="m", sampling={"temperature": 0.0, "max_tokens": 300}, results=None
-        )
+        loaded = await worker.ask("", op="load", spec=game["spec"])
         if "problem" not in loaded and game["instances"]:
             experiment, task_id, _ = game["instances"][0]
             step = await worker.ask("w", op="begin", experiment=experiment, task_id=task_id, seed=1, folder="m")

@@ -51,8 +51,7 @@ async def _check_game(server: GameServer, game: dict[str, Any]) -> Check:
         return Check(what, MISSING, "it has no instances", "look at in/instances.json of the game")
     worker = await server.worker()
     try:
-        nobody = {"temperature": 0.0, "max_tokens": 300}
-        loaded = await worker.ask("", op="load", spec=game["spec"], label="m", sampling=nobody, results=None)
+        loaded = await worker.ask("", op="load", spec=game["spec"])
         if "problem" in loaded:
             return Check(what, MISSING, _short(loaded["problem"]), fix_for("game_load", loaded["problem"]))
         experiment, task_id, _ = game["instances"][0]

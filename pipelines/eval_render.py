@@ -10,8 +10,6 @@ from pairgen.clem.client import GameServer, WorkerDied
 from pairgen.records import InstanceKey, Message
 from pipelines.asked import EvalPrompt, first_of
 
-SAMPLING = {"temperature": 0.0, "max_tokens": 300}
-
 
 class Rendered(NamedTuple):
     """The prompts, and of each instance that could not be set up (or has no model to ask first) the reason."""
@@ -54,7 +52,7 @@ async def _render_game(
     found.update(dict.fromkeys(owed, "its game process ended"))
     worker = await server.worker()
     try:
-        loaded = await worker.ask("", op="load", spec=game["spec"], label="m", sampling=SAMPLING, results=None)
+        loaded = await worker.ask("", op="load", spec=game["spec"])
         if "problem" in loaded:
             return dict.fromkeys(keys, str(loaded["problem"]))
         for key in owed:

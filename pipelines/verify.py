@@ -110,10 +110,7 @@ class Referee:
             return self._worker
         if not self._problem:
             self._worker = await self._server.worker()
-            nobody = {"temperature": 0.0, "max_tokens": 300}
-            loaded = await self._worker.ask(
-                "", op="load", spec=self._spec, label="model", sampling=nobody, results=None
-            )
+            loaded = await self._worker.ask("", op="load", spec=self._spec)
             self._problem = loaded.get("problem", "")
         return None if self._problem else self._worker
 

@@ -18,6 +18,9 @@ from pairgen.clem.setups import Setups
 from pairgen.clem.table import GameFault, Table
 from pairgen.records import instance_hash
 
+NOBODY: dict[str, Any] = {"temperature": 0.0, "max_tokens": 300}
+"""What games are told of the sampling where no model plays: they are looked at, or replayed."""
+
 
 class Worker:
     """Answers one message at a time; every answer carries the id of the episode that it is for."""
@@ -39,8 +42,8 @@ class Worker:
         )
 
     def _load(self, message: dict[str, Any]) -> dict[str, Any]:
-        self._game, self._label = message["spec"]["game_name"], message["label"]
-        self._sampling, self._results = message["sampling"], message["results"]
+        self._game, self._label = message["spec"]["game_name"], message.get("label", "model")
+        self._sampling, self._results = message.get("sampling", NOBODY), message.get("results")
         self._partner = message.get("partner", "")
         try:
             compat.restore_numpy_names()
