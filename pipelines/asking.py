@@ -13,7 +13,7 @@ from pairgen.errors import EngineError, UsageProblem
 from pairgen.strategy import Choice, Draft, Strategy
 from pipelines import drafts
 from pipelines.answerers import Answering, check_judge, check_model
-from pipelines.drafts import Answerer, Notebook
+from pipelines.drafts import Answerer, Answers
 from pipelines.errands import Drafted, Errand
 from pipelines.supervise import Supervised
 
@@ -36,7 +36,7 @@ class Desk:
         self._answerers, self._path = answerers, notebook
 
     def __call__(self, errands: Sequence[Errand]) -> Drafted:
-        notebook = Notebook(self._path)
+        notebook = Answers(self._path)
         found: dict[str, Draft] = {}
         uses = []
         for answerer in self._answerers:
@@ -57,7 +57,7 @@ class Desk:
         return Drafted(found, tuple(uses))
 
 
-async def _ask(answerer: Answerer, owed: Sequence[Errand], notebook: Notebook) -> None:
+async def _ask(answerer: Answerer, owed: Sequence[Errand], notebook: Answers) -> None:
     most = max(errand.ask.max_tokens for errand in owed)
     try:
         engine = Supervised(make_engine(replace(answerer.options, max_tokens=most)), RESTARTS, _say_restart)

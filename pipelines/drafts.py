@@ -6,7 +6,6 @@ An answer is paid for once: a job that was stopped goes on with what it has, and
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,10 @@ from pairgen.errors import EngineRestarted, RequestError
 from pairgen.records import content_id
 from pairgen.strategy import Draft
 from pipelines.errands import DraftUse, Errand
+from pipelines.notebook import Notebook
 
 FILE = "drafts.jsonl"
+ON_PAPER = 5  # of a draft: all but its problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +47,20 @@ class Answerer:
         return Request(ask.messages, sampling, errand.session, go_on=ask.go_on)
 
 
-class Notebook:
-    """Answers that were given before; a torn last line is asked again."""
+class Answers:
+    """Answers that were given before, in a file beside the run; a torn last line is asked again."""
 
     def __init__(self, path: Path):
-        self._path = path
-        self.known: dict[str, Draft] = {}
-        data = path.read_bytes() if path.exists() else b""
-        self._torn = bool(data) and not data.endswith(b"\n")
-        self.known.update(filter(None, map(_read, data.splitlines())))
+        self._notebook = Notebook(path)
+        self.known: dict[str, Draft] = {
+            line[0]: Draft(*line[1:]) for line in self._notebook.lines if len(line) == 1 + ON_PAPER
+        }
 
     def add(self, key: str, draft: Draft) -> None:
         """Remember an answer at once; a failure is not one, and is asked again next time."""
         self.known[key] = draft
-        if draft.problem:
-            return
-        line = json.dumps([key, *draft[:5]]) + "\n"
-        with self._path.open("a", encoding="ascii") as handle:
-            handle.write(("\n" if self._torn else "") + line)
-        self._torn = False
-
-
-def _read(line: bytes) -> tuple[str, Draft] | None:
-    try:
-        key, *draft = json.loads(line)
-        return key, Draft(*draft)
-    except (ValueError, TypeError):
-        return None
+        if not draft.problem:
+            self._notebook.add([[key, *draft[:ON_PAPER]]])
 
 
 async def ask_all(

@@ -37,7 +37,7 @@ class GameMasters:
         self._server: GameServer | None = None
         self._names: tuple[str, ...] = ()
         self._found: dict[str, Any] = {}
-        self._notebooks: dict[tuple[Path, str], verify.Notebook] = {}
+        self._notebooks: dict[tuple[Path, str], verify.Verdicts] = {}
         self._told: set[str] = set()
         runs = dict.fromkeys(homes.values())
         saved = [read_json(run / CONFIG) for run in runs if (run / CONFIG).exists()]
@@ -132,9 +132,9 @@ class GameMasters:
             self._server = await self._stack.enter_async_context(GameServer(Path(logs)))
         return self._server
 
-    def _notebook(self, run: Path, edition: str) -> verify.Notebook:
+    def _notebook(self, run: Path, edition: str) -> verify.Verdicts:
         if (run, edition) not in self._notebooks:
-            self._notebooks[run, edition] = verify.Notebook(run / "verdicts.jsonl", edition)
+            self._notebooks[run, edition] = verify.Verdicts(run / "verdicts.jsonl", edition)
         return self._notebooks[run, edition]
 
     async def _games(self, server: GameServer, names: Sequence[str]) -> dict[str, Any]:

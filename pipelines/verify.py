@@ -6,7 +6,6 @@ Answers are kept in a file beside the run, so that verifying can be stopped and 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -15,39 +14,35 @@ from typing import Any
 
 from pairgen.clem.client import GameServer, GameWorker, WorkerDied
 from pairgen.records import Episode, move_id, to_dict
+from pipelines.notebook import Notebook
 from pipelines.verdicts import Try, Verdict
 
 CHUNK = 25
 """Episodes that one worker process replays before another game's may have its place."""
 
 
-class Notebook:
+class Verdicts:
     """Verdicts that were given before, in a file beside the run; a torn last line is asked again.
 
     `edition` names games and framework: what another edition said does not count.
     """
 
     def __init__(self, path: Path, edition: str):
-        self._path, self._edition = path, edition
-        self.known: dict[Try, Verdict] = {}
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-            try:
-                move, text, verdict, reason, written_by = json.loads(line)
-            except ValueError:
-                continue
-            if written_by == edition:
-                self.known[move, text] = Verdict(verdict, reason)
+        self._notebook, self._edition = Notebook(path), edition
+        self.known: dict[Try, Verdict] = {
+            (line[0], line[1]): Verdict(line[2], line[3])
+            for line in self._notebook.lines
+            if len(line) == 5 and line[4] == edition
+        }
 
     def add(self, verdicts: Mapping[Try, Verdict]) -> None:
         """Remember what the game master said; what could not be verified is asked again next time."""
         self.known.update(verdicts)
-        lines = [
-            json.dumps([move, text, v.verdict, v.reason, self._edition], ensure_ascii=False) + "\n"
+        self._notebook.add(
+            [move, text, v.verdict, v.reason, self._edition]
             for (move, text), v in verdicts.items()
             if v.accepted or v.violation
-        ]
-        with self._path.open("a", encoding="utf-8") as handle:
-            handle.writelines(lines)
+        )
 
 
 def owed(tries: Mapping[str, set[Try]], known: Mapping[Try, Verdict]) -> dict[str, set[Try]]:

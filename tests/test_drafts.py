@@ -10,7 +10,7 @@ from pairgen.engines.scripted import ScriptedEngine
 from pairgen.errors import EngineError, EngineRestarted, RequestError
 from pairgen.records import Message
 from pairgen.strategy import Ask, Draft
-from pipelines.drafts import Answerer, Notebook, ask_all, taken, use_of
+from pipelines.drafts import Answerer, Answers, ask_all, taken, use_of
 from pipelines.errands import errand
 
 ANSWERER = Answerer("model", "tiny", "id", EngineOptions(concurrency=4), temperature=0.7, top_p=0.9)
@@ -72,10 +72,10 @@ def test_a_request_that_fails_is_no_answer_and_the_others_are(tmp_path):
             raise RequestError("timeout", "too slow")
         return "x"
 
-    notebook = Notebook(tmp_path / "d")
+    notebook = Answers(tmp_path / "d")
     found = ask(reply, errands(3), notebook=notebook)
     assert [d.problem for d in found.values()].count("timeout") == 1
-    assert len(Notebook(tmp_path / "d").known) == 2
+    assert len(Answers(tmp_path / "d").known) == 2
 
 
 def test_an_engine_that_was_restarted_is_asked_again():
@@ -100,14 +100,14 @@ def test_after_a_kill_only_what_is_missing_is_asked(tmp_path):
         return f"first {request.messages[-1].content} é"
 
     with pytest.raises(EngineError):
-        ask(dying, wanted, notebook=Notebook(path))
+        ask(dying, wanted, notebook=Answers(path))
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])
-    known = Notebook(path).known
+    known = Answers(path).known
     owed = [e for e in wanted if ANSWERER.key(e) not in known]
     assert 5 <= len(owed) <= 9
-    ask(lambda r: "second", owed, notebook=Notebook(path))
-    found = taken(ANSWERER, wanted, Notebook(path).known)
+    ask(lambda r: "second", owed, notebook=Answers(path))
+    found = taken(ANSWERER, wanted, Answers(path).known)
     assert [found[e.name].text.split()[0] for e in wanted].count("second") == len(owed)
     assert len(found) == 10
 
@@ -131,6 +131,6 @@ def test_what_it_cost_counts_answers_alone():
 @pytest.mark.parametrize("line", [b"{}", b"[]", b'["key"]', b"\xff\xfe", b'["key", "a", "b"]', b"7"])
 def test_a_line_that_is_none_is_passed_over(tmp_path, line):
     (tmp_path / "d").write_bytes(line + b"\n")
-    notebook = Notebook(tmp_path / "d")
+    notebook = Answers(tmp_path / "d")
     notebook.add("k", Draft("é\ud800", "stop", 1, 1, "m"))
-    assert Notebook(tmp_path / "d").known == {"k": Draft("é\ud800", "stop", 1, 1, "m")}
+    assert Answers(tmp_path / "d").known == {"k": Draft("é\ud800", "stop", 1, 1, "m")}

@@ -11,7 +11,7 @@ from pairgen.records import Episode, Message, Move, Player, instance_hash, move_
 from pairgen.strategy import Strategy
 from pipelines.corrupt import CorruptConfig, policy_of
 from pipelines.verdicts import Policy, Verdict, judge, tries_of
-from pipelines.verify import Notebook, ask_referee, owed
+from pipelines.verify import Verdicts, ask_referee, owed
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +120,12 @@ def test_a_game_that_is_not_here_is_left_out(referee, trip):
 
 def test_what_was_said_is_kept_for_this_edition_alone(tmp_path):
     path = tmp_path / "verdicts.jsonl"
-    Notebook(path, "one").add({("m", None): Verdict("accepted", ""), ("m", "x"): Verdict("unverifiable: diverged", "")})
+    Verdicts(path, "one").add({("m", None): Verdict("accepted", ""), ("m", "x"): Verdict("unverifiable: diverged", "")})
     with path.open("a") as handle:
         handle.write('["m", "torn')
-    assert Notebook(path, "one").known == {("m", None): Verdict("accepted", "")}
-    assert Notebook(path, "two").known == {}
-    assert owed({"e": {("m", None), ("m", "x")}}, Notebook(path, "one").known) == {"e": {("m", "x")}}
+    assert Verdicts(path, "one").known == {("m", None): Verdict("accepted", "")}
+    assert Verdicts(path, "two").known == {}
+    assert owed({"e": {("m", None), ("m", "x")}}, Verdicts(path, "one").known) == {"e": {("m", "x")}}
 
 
 ACCEPTED, VIOLATION, UNKNOWN = (
