@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,21 +30,30 @@ def answerers_for(
 
 
 class Desk:
-    """Hands errands to their answerers; an engine is started only where an answer is not known yet."""
+    """Hands errands to their answerers; an engine is started only where an answer is not known yet.
 
-    def __init__(self, answerers: Collection[Answerer], notebook: Path):
-        self._answerers, self._path = answerers, notebook
+    `homes` has the run of each episode: there its answers are kept, whatever other runs are taken along.
+    """
+
+    def __init__(self, answerers: Collection[Answerer], homes: Mapping[str, Path]):
+        self._answerers, self._homes = answerers, homes
 
     def __call__(self, errands: Sequence[Errand]) -> Drafted:
-        notebook = Answers(self._path)
+        notebooks = {run: Answers(run / drafts.FILE) for run in dict.fromkeys(self._homes.values())}
+        known = {key: draft for notebook in notebooks.values() for key, draft in notebook.known.items()}
+
+        def keep(answerer: Answerer, errand: Errand, draft: Draft) -> None:
+            known[answerer.key(errand)] = draft
+            notebooks[self._homes[errand.session]].add(answerer.key(errand), draft)
+
         found: dict[str, Draft] = {}
         uses = []
         for answerer in self._answerers:
             own = [errand for errand in errands if errand.asked == answerer.asked]
-            owed = [errand for errand in own if answerer.key(errand) not in notebook.known]
+            owed = [errand for errand in own if answerer.key(errand) not in known]
             if owed:
-                asyncio.run(_ask(answerer, owed, notebook))
-            mine = drafts.taken(answerer, own, notebook.known)
+                asyncio.run(_ask(answerer, owed, keep))
+            mine = drafts.taken(answerer, own, known)
             use = drafts.use_of(answerer, list(mine.values()))
             uses += [use] if own else []
             found |= mine
@@ -57,7 +66,7 @@ class Desk:
         return Drafted(found, tuple(uses))
 
 
-async def _ask(answerer: Answerer, owed: Sequence[Errand], notebook: Answers) -> None:
+async def _ask(answerer: Answerer, owed: Sequence[Errand], keep: Callable[[Answerer, Errand, Draft], None]) -> None:
     most = max(errand.ask.max_tokens for errand in owed)
     try:
         engine = Supervised(make_engine(replace(answerer.options, max_tokens=most)), RESTARTS, _say_restart)
@@ -67,7 +76,7 @@ async def _ask(answerer: Answerer, owed: Sequence[Errand], notebook: Answers) ->
             with progress(len(owed), f"asking {answerer.name}", "reply") as bar:
 
                 def note(errand: Errand, draft: Draft) -> None:
-                    notebook.add(answerer.key(errand), draft)
+                    keep(answerer, errand, draft)
                     bar.update()
 
                 await drafts.ask_all(engine, answerer, owed, note)

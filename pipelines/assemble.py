@@ -12,7 +12,7 @@ from pairgen.errors import UsageProblem, did_you_mean
 from pairgen.records import Episode
 from pairgen.store import JOURNAL, check_run, is_torn, stream_episodes
 from pairgen.strategy import Strategy
-from pipelines import corrupt, drafts, eval_split, manifest, pairset
+from pipelines import corrupt, eval_split, manifest, pairset
 from pipelines.answerers import Answering
 from pipelines.asking import Desk, answerers_for
 from pipelines.corrupt import CorruptConfig
@@ -45,6 +45,7 @@ def assemble(
         raise UsageProblem("--require-verified keeps what a game master has judged, so leave out --no-verify.")
     choices = corrupt.choose(config.strategy, config.style, strategies)
     corrupt.plan_of(config, [choice.name for choice in choices], strategies)
+    runs = sorted(runs, key=lambda r: (r.resolve().name, str(r.resolve())))
     for run in runs:
         check_run(run)
     pairset.check_out(out, overwrite=overwrite)
@@ -68,7 +69,7 @@ def assemble(
             fix = "give --clembench DIR with the games that were played" if referee else "leave out --no-verify"
             raise UsageProblem(f"{' and '.join(proof)} keeps only what the game master accepts: {fix}.")
         evaluation = masters.with_contents(evaluation)
-        desk = Desk(answerers, runs[0] / drafts.FILE)
+        desk = Desk(answerers, homes)
         built = corrupt.build(
             episodes, config, choices, strategies, evaluation, _watched, referee, desk, masters.first_prompts, reader
         )
@@ -85,7 +86,7 @@ def _read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode
     homes: dict[str, Path] = {}
     played: set[str] = set()
     used = []
-    for run in sorted(runs, key=lambda r: (r.resolve().name, str(r.resolve()))):
+    for run in runs:
         before = len(episodes)
         if is_torn(run):
             say(f"the last line of {run / JOURNAL} is torn: that episode is left out (rollout --resume plays it again)")

@@ -76,6 +76,18 @@ def test_the_model_that_played_is_asked_and_the_set_says_so(played):
     assert str(played.parent) not in Path("pairs/manifest.json").read_text()
 
 
+def test_answers_lie_beside_the_run_of_their_episode_whatever_runs_are_taken_together(played, tmp_path, monkeypatch):
+    episodes = make_episodes(tasks=6)
+    for name, part in (("a", episodes[::2]), ("b", episodes[1::2])):
+        write_run(tmp_path / name, part)
+        (tmp_path / name / "run.json").write_bytes((played / "run.json").read_bytes())
+    ramble = ("--strategy", "ramble:min_tokens=2", "--no-verify", "--json", "--no-eval-split", "--out")
+    summary(call("corrupt", "b", "a", *ramble, "both"))
+    monkeypatch.setattr("pipelines.asking.make_engine", lambda options: pytest.fail("an engine was made"))
+    for name, runs in (("again", ("a", "b")), ("one", ("a",)), ("other", ("b",))):
+        assert summary(call("corrupt", *runs, *ramble, name))["pairs"]
+
+
 def test_what_is_known_is_not_asked_again_and_gives_the_same_bytes(played, monkeypatch):
     summary(call(*RAMBLE, "--no-eval-split", "--out", "one"))
     monkeypatch.setattr("pipelines.asking.make_engine", lambda options: pytest.fail("an engine was made"))
