@@ -21,10 +21,10 @@ import polars as pl
 
 from pairgen.console import table
 from pairgen.records import InstanceKey, Message, Pair, content_id, polars_schema, to_dict
-from pipelines.asked import EvalPrompt, first_of, templates_of, with_asked
 from pipelines.audit import audit
 from pipelines.decontaminate import EvalSource, EvalSplit, Net, caught
 from pipelines.dedup import Limits, repeats
+from pipelines.first_prompts import EvalPrompt, first_of, templates_of, with_asked
 from pipelines.remainder_net import net_remainders
 from pipelines.slim import slim, without
 from pipelines.split import shared, sides

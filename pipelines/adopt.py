@@ -9,11 +9,11 @@ from typing import NamedTuple
 from pairgen.errors import PairgenError
 from pairgen.records import Pair
 from pipelines import pairfile, pairset
-from pipelines.asked import templates_of
 from pipelines.balance import Quota
 from pipelines.corrupt import Built, CorruptConfig
 from pipelines.decontaminate import NO_EVAL_SPLIT
 from pipelines.dedup import DEFAULT_LIMITS, repeats
+from pipelines.first_prompts import templates_of
 from pipelines.funnel import ReasonCount, count_stage, drop_pair
 from pipelines.manifest import Manifest, make_manifest
 from pipelines.refine import Plan, refine

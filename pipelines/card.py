@@ -12,9 +12,9 @@ from typing import Any
 from pairgen.records import Pair, TrainRow, hub_features
 from pipelines.funnel import meaning
 from pipelines.manifest import Manifest
+from pipelines.quality_text import audit_rows, remarks
 from pipelines.refine import TokenCheck
 from pipelines.screen import Removed
-from pipelines.told import audit_rows, remarks
 
 BEGIN, END = "<!-- pairgen:begin -->", "<!-- pairgen:end -->"
 TAGS = ("dpo", "preference", "clembench", "pairgen")

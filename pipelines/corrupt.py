@@ -14,12 +14,12 @@ from typing import NamedTuple
 from pairgen.errors import UsageProblem, did_you_mean
 from pairgen.records import Drop, Episode, Pair
 from pairgen.strategy import Choice, Strategy, parse_choice
-from pipelines.asked import eval_prompts
 from pipelines.audit import COIN
 from pipelines.balance import Quota
 from pipelines.decontaminate import EvalSplit, Net, caught
 from pipelines.dedup import Limits
 from pipelines.errands import NOTHING_ASKED, Drafter, DraftUse
+from pipelines.first_prompts import eval_prompts
 from pipelines.funnel import StageCount, count_stage
 from pipelines.harvest import Caps, find_peers, find_rivals, harvest, harvest_aborted
 from pipelines.redraw import Referee, redraw

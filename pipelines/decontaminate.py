@@ -15,7 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pairgen.records import Episode, InstanceKey
-from pipelines.asked import EvalPrompt
+from pipelines.first_prompts import EvalPrompt
 from pipelines.slim import decisions
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pipelines.asked import Templates
+from pipelines.first_prompts import Templates
 from pipelines.near import near_repeats
 from pipelines.slim import decisions, without
 

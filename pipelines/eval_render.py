@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pairgen.clem.client import GameServer, WorkerDied
 from pairgen.records import InstanceKey, Message
-from pipelines.asked import EvalPrompt, first_of
+from pipelines.first_prompts import EvalPrompt, first_of
 
 
 class Rendered(NamedTuple):

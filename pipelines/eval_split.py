@@ -16,8 +16,8 @@ from pairgen.clem.layout import EXPERIMENT, INSTANCE, INTERACTIONS, Unreadable, 
 from pairgen.console import progress
 from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import InstanceKey, content_id, instance_hash
-from pipelines.asked import EvalPrompt, eval_prompts
 from pipelines.decontaminate import NO_EVAL_SPLIT, EvalSource, EvalSplit
+from pipelines.first_prompts import EvalPrompt, eval_prompts
 from pipelines.recorded import take
 
 DEFAULT_SPLIT = "colab-potsdam/playpen-data:instances:validation"

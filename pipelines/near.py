@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipelines.asked import KIND, Templates, asks_of
+from pipelines.first_prompts import KIND, Templates, asks_of
 from pipelines.likeness import BANDS, MIN_VARIETY, Keys, Numbers, Sketches, mix
 from pipelines.slim import decisions, first_text, later_text, once, said, texts
 

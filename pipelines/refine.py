@@ -10,10 +10,10 @@ from typing import NamedTuple
 import polars as pl
 
 from pairgen.records import Drop, Pair
-from pipelines.asked import Templates, with_asked
 from pipelines.audit import Shortcut, audit
 from pipelines.balance import Quota, Shortage, balance
 from pipelines.dedup import Limits, repeats
+from pipelines.first_prompts import Templates, with_asked
 from pipelines.funnel import StageCount, count_stage
 from pipelines.lengths import Lengths, lengths_of
 from pipelines.slim import dropped, frame_of, slim, without

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pipelines.asked import KIND, EvalPrompt, Templates, asks_of, first_prompts, plain
 from pipelines.decontaminate import name_of
+from pipelines.first_prompts import KIND, EvalPrompt, Templates, asks_of, first_prompts, plain
 from pipelines.likeness import Sketches, exact_name, words_name
 from pipelines.slim import decisions
 from pipelines.template import UNKNOWN
@@ -48,8 +48,8 @@ def net_remainders(
 ) -> Netted:
     """Decisions on slim rows: `eval_prompt` and `eval_prompt_near`, the keeper being the evaluation instance.
 
-    `templates` are best learned with the evaluation prompts among the others (`asked.templates_of`). `near` is the
-    likeness, in 0 to 1, from which two remainders count as one; 0 compares exactly alone.
+    `templates` are best learned with the evaluation prompts among the others (`first_prompts.templates_of`). `near` is
+    the likeness, in 0 to 1, from which two remainders count as one; 0 compares exactly alone.
     """
     known = _by_kind(evaluation)
     hits: list[tuple[object, ...]] = []

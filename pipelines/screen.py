@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pairgen.records import InstanceKey, Message, Pair, fields_of
-from pipelines.asked import EvalPrompt, Templates, templates_of
 from pipelines.decontaminate import Catch, EvalSplit, Net
+from pipelines.first_prompts import EvalPrompt, Templates, templates_of
 from pipelines.remainder_net import Blind, net_remainders
 from pipelines.slim import frame_of, slim
 

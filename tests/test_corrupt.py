@@ -10,10 +10,10 @@ from factories import STRATEGIES, eval_split, make_episode, make_episodes, make_
 from pairgen.errors import UsageProblem
 from pairgen.records import InstanceKey, Message
 from pairgen.strategy import Ask, Corruption, Decline, Draft, Strategy
-from pipelines.asked import EvalPrompt
 from pipelines.corrupt import CorruptConfig, build, choose
 from pipelines.decontaminate import NO_EVAL_SPLIT
 from pipelines.errands import Drafted
+from pipelines.first_prompts import EvalPrompt
 from pipelines.harvest import Caps, find_peers, harvest
 from pipelines.screen import Prompted
 from pipelines.spoil import NOT_VERIFIED, corrupt

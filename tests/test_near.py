@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairgen.records import Message
-from pipelines.asked import templates_of
 from pipelines.dedup import Limits, repeats
+from pipelines.first_prompts import templates_of
 from pipelines.likeness import Sketches, exact_name, sketch, words_name
 from pipelines.slim import frame_of, slim
 

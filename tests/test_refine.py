@@ -8,9 +8,9 @@ from factories import make_pair
 from test_tokens import Words
 
 from pairgen.records import Message
-from pipelines.asked import templates_of
 from pipelines.balance import Quota
 from pipelines.dedup import DEFAULT_LIMITS, Limits
+from pipelines.first_prompts import templates_of
 from pipelines.refine import Plan, refine
 from pipelines.slim import frame_of, slim
 

@@ -5,7 +5,7 @@ from factories import make_episode, make_move, make_pair
 from test_template import RULES, WORDS
 
 from pairgen.records import InstanceKey, Message
-from pipelines.asked import EvalPrompt, eval_prompts, first_of, templates_of, with_asked
+from pipelines.first_prompts import EvalPrompt, eval_prompts, first_of, templates_of, with_asked
 from pipelines.remainder_net import net_remainders
 from pipelines.slim import frame_of, slim, without
 from pipelines.split import shared, sides

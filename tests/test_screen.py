@@ -7,8 +7,8 @@ from factories import eval_split, make_pair
 from test_template import RULES, WORDS
 
 from pairgen.records import Drop, InstanceKey, Message, Pair
-from pipelines.asked import EvalPrompt, Templates, first_of
 from pipelines.decontaminate import NO_EVAL_SPLIT, Net, caught
+from pipelines.first_prompts import EvalPrompt, Templates, first_of
 from pipelines.screen import Played, Prompted, Removed, ask_nobody, removed, screen
 from pipelines.slim import frame_of, parted, slim
 

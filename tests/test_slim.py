@@ -7,7 +7,7 @@ import pytest
 from factories import make_pair
 
 from pairgen.records import Message
-from pipelines.asked import first_of
+from pipelines.first_prompts import first_of
 from pipelines.slim import (
     decisions,
     first_text,

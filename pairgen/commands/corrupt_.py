@@ -181,7 +181,7 @@ def _summary(made: Manifest, out: Path) -> dict[str, Any]:
 
 def _lines(made: Manifest, out: Path) -> list[str]:
     from pipelines.funnel import meaning
-    from pipelines.told import quality_lines
+    from pipelines.quality_text import quality_lines
 
     lines = table(
         [(s.stage, s.unit, s.entered, s.kept, s.entered - s.kept) for s in made.funnel],

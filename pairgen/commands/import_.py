@@ -52,7 +52,7 @@ def _adopt(path: Path, out: Path, *, dedup: bool, overwrite: bool, as_json: bool
     from pairgen.records import to_dict
     from pipelines.adopt import adopt
     from pipelines.funnel import meaning
-    from pipelines.told import quality_lines, string_lines
+    from pipelines.quality_text import quality_lines, string_lines
 
     made, repeats = adopt(path, out, dedup=dedup, overwrite=overwrite)
     read = made.funnel[0].entered
