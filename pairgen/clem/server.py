@@ -19,6 +19,9 @@ def main() -> None:
     """`python -m pairgen.clem.server SOCKET`: prints `ready` on standard output once workers can be had."""
     path = sys.argv[1]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides when to stop
+    from pairgen.clem.openenv import leave_out_openenv
+
+    leave_out_openenv()
     from pairgen.clem import worker
 
     gc.freeze()  # what is imported stays: neither looked through by each worker's collector, nor copied for that
