@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
-import re
 from collections.abc import Iterable, Sequence
 from string import Template
-from typing import Any
 
-from pairgen.records import Pair, TrainRow, hub_features
+from pipelines.front_matter import as_yaml, front_matter, taken_apart
 from pipelines.funnel import meaning
 from pipelines.manifest import Manifest
 from pipelines.quality_text import audit_rows, remarks
@@ -17,67 +15,31 @@ from pipelines.refine import TokenCheck
 from pipelines.screen import Removed
 
 BEGIN, END = "<!-- pairgen:begin -->", "<!-- pairgen:end -->"
-TAGS = ("dpo", "preference", "clembench", "pairgen")
-SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 CHARACTERS_PER_TOKEN = 2.5
 """Cautious: English text has about four, but games draw grids and list odd words."""
 
 
 def render(manifest: Manifest, place: str, existing: str = "") -> str:
-    """The card of a set that is loaded from `place` (a Hub name or a folder), merged into an `existing` card."""
-    old, body = _taken_apart(existing)
+    """The card of a set that is loaded from `place` (a Hub name or a folder), merged into an `existing` card.
+
+    The existing card's line endings stay.
+    """
+    old, body = taken_apart(existing.replace("\r\n", "\n"))
     block = _block(manifest, place)
-    if BEGIN in body and END in body:
-        before, _, rest = body.partition(BEGIN)
-        body = before + block + rest.partition(END)[2]
-    else:
-        body = f"{body.strip()}\n\n{block}" if body.strip() else block
-    return f"---\n{_yaml(_front_matter(manifest, old))}---\n\n{body.strip()}\n"
+    above, end, after = body.partition(END)
+    before, begin, _ = above.rpartition(BEGIN)
+    body = before + block + after if begin and end else f"{body.strip()}\n\n{block}"
+    text = f"---\n{as_yaml(front_matter(manifest, old))}---\n\n{body.strip()}\n"
+    return text.replace("\n", "\r\n") if "\r\n" in existing else text
 
 
-def _front_matter(manifest: Manifest, old: dict[str, Any]) -> dict[str, Any]:
-    """The YAML: what describes the files is always ours, the rest of what is there stays."""
-    splits = {"train": manifest.train, "test": manifest.test}
-    splits = {name: rows for name, rows in splits.items() if rows}
-    configs = {"default": TrainRow, "full": Pair}
-    ours: dict[str, Any] = {
-        "license": manifest.config.license,
-        "language": ["en"],
-        "task_categories": ["text-generation"],
-        "tags": [],
-        "size_categories": [next((name for size, name in SIZES if manifest.pairs < size), "1M<n<10M")],
-        "configs": [
-            {
-                "config_name": name,
-                **({"default": True} if name == "default" else {}),
-                "data_files": [{"split": split, "path": f"{name}/{split}.parquet"} for split in splits],
-            }
-            for name in configs
-        ],
-        "dataset_info": [
-            {
-                "config_name": name,
-                "features": _features(cls),
-                "splits": [{"name": split, "num_examples": rows} for split, rows in splits.items()],
-            }
-            for name, cls in configs.items()
-        ],
-    }
-    kept: dict[str, Any] = {key: old[key] for key in ("language", "task_categories") if key in old}
-    own_tags = old.get("tags") if isinstance(old.get("tags"), list) else []
-    tags = [*TAGS, *(tag for tag in own_tags or [] if tag not in TAGS)]
-    return {**ours, **kept, "tags": tags, **{key: value for key, value in old.items() if key not in ours}}
+def decoded(card: bytes) -> str:
+    """A card as text, from which `encoded` makes the same bytes, be they UTF-8 or not."""
+    return card.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
 
 
-def _features(cls: type[Any]) -> list[dict[str, Any]]:
-    """A record class in the notation that a card has for features: values, and lists of records."""
-
-    def plain(name: str, feature: dict[str, Any]) -> dict[str, Any]:
-        if feature["_type"] == "Value":
-            return {"name": name, "dtype": feature["dtype"]}
-        return {"name": name, "list": [plain(*field) for field in feature["feature"].items()]}
-
-    return [plain(*field) for field in hub_features(cls).to_dict().items()]
+def encoded(card: str) -> bytes:
+    return card.encode("utf-8", "surrogateescape")
 
 
 def _block(manifest: Manifest, place: str) -> str:
@@ -260,23 +222,3 @@ def _limits(m: Manifest) -> str:
             "some may have been cut off."
         )
     return "\n".join(f"- {line}" for line in lines)
-
-
-def _taken_apart(text: str) -> tuple[dict[str, Any], str]:
-    """The YAML and the text of a card; YAML that is not a mapping counts as text."""
-    import yaml  # type: ignore[import-untyped]
-
-    match = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|$)", text, re.DOTALL)
-    if not match:
-        return {}, text
-    try:
-        data = yaml.safe_load(match[1])
-    except yaml.YAMLError:
-        data = None
-    return (data, text[match.end() :]) if isinstance(data, dict) else ({}, text)
-
-
-def _yaml(data: dict[str, Any]) -> str:
-    import yaml
-
-    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000))

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pairgen.records import SCHEMA_VERSION, Episode, Messages, Pair, to_dict
 from pipelines.corrupt import Built, CorruptConfig
@@ -191,9 +192,14 @@ def command_of(config: CorruptConfig, runs: Sequence[str]) -> str:
 
 def content_of(pairs: Iterable[Pair]) -> str:
     """A hash of the rows in full, whatever their order and whatever file format they are kept in."""
+    return content_of_rows(to_dict(pair) for pair in sorted(pairs, key=lambda p: p.pair_id))
+
+
+def content_of_rows(rows: Iterable[Mapping[str, Any]]) -> str:
+    """`content_of` for rows that come as plain data, in the order of their ids."""
     digest = hashlib.sha256()
-    for pair in sorted(pairs, key=lambda p: p.pair_id):
-        digest.update(json.dumps(to_dict(pair), sort_keys=True).encode())
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True).encode())
     return digest.hexdigest()
 
 
