@@ -143,6 +143,11 @@ class Hub:
                 f"The Hub at {self.endpoint} did not serve {what}: {reason(error)}; push again later, or let it take "
                 "longer with --wait SECONDS."
             )
+        if status == 404 and "xet-" in str(error):
+            return PairgenError(
+                f"The Hub at {self.endpoint} has no Xet storage, which this huggingface_hub sends to: set "
+                "HF_HUB_DISABLE_XET=1, and push again."
+            )
         if status in (401, 403):
             return PairgenError(
                 f"The Hub refused {what} ({status}): use a token that may write there "
@@ -151,9 +156,8 @@ class Hub:
             )
         if "OfflineMode" in type(error).__name__:
             return PairgenError("HF_HUB_OFFLINE is set, so nothing can be pushed: unset it, or use --dry-run.")
-        xet = "; a server without Xet storage needs HF_HUB_DISABLE_XET=1" if "xet" in repr(error).lower() else ""
         return PairgenError(
-            f"The Hub client failed at {what} ({told(error)}): see --dry-run for what would go, and push again{xet}."
+            f"The Hub client failed at {what} ({told(error)}): see --dry-run for what would go, and push again."
         )
 
 

@@ -51,8 +51,10 @@ def may_pass(error: BaseException) -> bool:
 
 
 def status_of(error: BaseException) -> int | None:
-    """The HTTP status behind an error, None where there was no answer."""
-    return next((int(r.status_code) for r in _responses(error)), None)
+    """The HTTP status behind an error, None where there was no answer. hf_xet keeps it in its text alone."""
+    found = next((int(r.status_code) for r in _responses(error)), None)
+    named = re.search(r"HTTP status (?:client|server) error \((\d{3})\b", str(error))
+    return int(named[1]) if found is None and named else found
 
 
 def asked_wait(error: BaseException) -> float | None:
