@@ -34,12 +34,12 @@ def render(manifest: Manifest, place: str, existing: str = "") -> str:
 
 
 def decoded(card: bytes) -> str:
-    """A card as text, from which `encoded` makes the same bytes, be they UTF-8 or not."""
-    return card.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    """A card as text with the line endings that it has; what is no UTF-8, which the Hub does not take, is replaced."""
+    return card.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
 
 
 def encoded(card: str) -> bytes:
-    return card.encode("utf-8", "surrogateescape")
+    return card.encode("utf-8", "replace")
 
 
 def _block(manifest: Manifest, place: str) -> str:

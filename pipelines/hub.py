@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pairgen.errors import PairgenError, UsageProblem
-from pipelines.patience import Patience, may_pass, reason, status_of
+from pipelines.patience import Patience, may_pass, offline, reason, status_of
 
 KIND = "dataset"
 BEARER = r"(?i)(bearer )[^\s'\"]+"
@@ -154,7 +154,7 @@ class Hub:
                 f"({self.endpoint}/settings/tokens, then `hf auth login` or HF_TOKEN), or "
                 "--pull-request for a data set of others."
             )
-        if "OfflineMode" in type(error).__name__:
+        if offline(error):
             return PairgenError("HF_HUB_OFFLINE is set, so nothing can be pushed: unset it, or use --dry-run.")
         return PairgenError(
             f"The Hub client failed at {what} ({told(error)}): see --dry-run for what would go, and push again."

@@ -47,7 +47,12 @@ class Patience:
 def may_pass(error: BaseException) -> bool:
     """Whether the same request may go through later: the server is busy or failing, or was not reached."""
     status = status_of(error)
-    return status in BUSY if status else any(isinstance(e, _unreached()) for e in _chain(error))
+    return status in BUSY if status else not offline(error) and any(isinstance(e, _unreached()) for e in _chain(error))
+
+
+def offline(error: BaseException) -> bool:
+    """Whether the client was told not to use the network."""
+    return any(type(link).__name__ == "OfflineModeIsEnabled" for link in _chain(error))
 
 
 def status_of(error: BaseException) -> int | None:
