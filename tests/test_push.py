@@ -1,5 +1,6 @@
 """Pushing to a Hub over real HTTP, unmodified clients: what arrives, what is refused, what a failure leaves."""
 
+import copy
 import json
 import os
 import re
@@ -70,6 +71,22 @@ def hub(server):
     assert not server.faults
 
 
+@pytest.fixture(scope="module")
+def pushed(server, client, sets):
+    """The data set as a push of the first set leaves it."""
+    server.reset()
+    ended = client.call(sets, "push", "one", "me/games")
+    assert ended.code == 0, ended.stderr
+    return server.repo("me/games")
+
+
+@pytest.fixture
+def published(hub, pushed):
+    """The Hub after that push, which is not made again; gives the head."""
+    hub.repos["datasets/me/games"] = copy.deepcopy(pushed)
+    return pushed.head
+
+
 @pytest.fixture
 def pairs(sets, tmp_path):
     """A folder with both sets to work in."""
@@ -124,21 +141,18 @@ def test_what_was_pushed_loads_as_it_is_here_and_is_what_the_dry_run_wrote(hub, 
     assert "loading it back" in ended.stderr and not re.search(r"\d+%\|", ended.stderr)
 
 
-def test_a_second_push_brings_other_rows_drops_stale_files_and_keeps_old_revisions(hub, push, client, pairs):
-    first = push("one", "me/games").summary["commit"]
+def test_a_second_push_brings_other_rows_drops_stale_files_and_keeps_old_revisions(hub, published, push, client, pairs):
     ended = push("two", "me/games")
     assert ended.code == 0, ended.stderr
     assert ended.summary["deleted"] == ["default/test.parquet", "full/test.parquet"]
     assert loaded(client, pairs, "me/games", "full") == local(pairs / "two", "full")
-    assert loaded(client, pairs, "me/games", "full", first) == local(pairs / "one", "full")
+    assert loaded(client, pairs, "me/games", "full", published) == local(pairs / "one", "full")
     strategies = {row["strategy"] for row in loaded(client, pairs, "me/games", "full")["train"][1]}
     assert strategies == {"longer", "picky"}
 
 
-def test_a_push_of_the_same_makes_no_commit_and_still_compares(hub, push):
-    push("one", "me/games")
-    head = hub.repo("me/games").head
-    hub.asked.clear()
+def test_a_push_of_the_same_makes_no_commit_and_still_compares(hub, published, push):
+    head = published
     ended = push("one", "me/games", "--tag", "v1")
     assert ended.code == 0 and ended.summary["changed"] is False and ended.summary["commit"] == head
     assert hub.repo("me/games").head == head == hub.repo("me/games").refs["refs/tags/v1"]
@@ -157,8 +171,7 @@ def test_an_organisation_a_branch_and_a_pull_request(hub, push, client, pairs):
     assert set(repo.files) == {".gitattributes"} and repo.refs["refs/pr/1"] == ended.summary["commit"]
 
 
-def test_what_a_person_wrote_on_the_hubs_card_stays_with_its_line_endings(hub, push):
-    push("one", "me/games")
+def test_what_a_person_wrote_on_the_hubs_card_stays_with_its_line_endings(hub, published, push):
     card = hub.repo("me/games").files["README.md"].decode()
     mine = card.replace(BEGIN, "My first words, \u00e4.\n\n" + BEGIN).replace(END, END + "\n\nMy last words.")
     mine = mine.replace("license:", "pretty_name: Mine\nlicense:").replace("\n", "\r\n")
@@ -246,14 +259,14 @@ def test_files_of_others_are_named_and_go_only_with_force(hub, push):
     assert repo.commits[repo.head].parent == head
 
 
-def test_a_data_set_of_other_making_or_other_columns_is_refused(hub, push, pairs):
+def test_a_data_set_of_other_making_or_other_columns_is_refused(hub, published, push, pairs):
     table = pq.read_table(pairs / "one/full/train.parquet").drop_columns(["detail"])
     odd = pa.BufferOutputStream()
     pq.write_table(table, odd)
     odd = odd.getvalue().to_pybytes()
-    hub.add_repo("me/games", private=True, files={"full/train.parquet": odd})
-    refused(push("one", "me/games"), "replace full/train.parquet (no manifest of pairgen's")
-    assert push("one", "me/games", "--force").code == 0
+    hub.add_repo("me/other", private=True, files={"full/train.parquet": odd})
+    refused(push("one", "me/other"), "replace full/train.parquet (no manifest of pairgen's")
+    assert push("one", "me/other", "--force").code == 0
     head = tampered(hub, "me/games", "full/train.parquet", odd)
     refused(push("one", "me/games"), "replace full/train.parquet (other columns: detail)")
     assert hub.repo("me/games").head == head
@@ -307,9 +320,8 @@ def test_a_busy_hub_is_waited_for_as_it_says(hub, push):
         (Fault("POST", "preupload", 403, times=-1), "refused the commit (403)"),
     ],
 )
-def test_a_push_that_fails_leaves_the_old_revision(hub, push, client, pairs, fault, says):
-    push("one", "me/games")
-    head = hub.repo("me/games").head
+def test_a_push_that_fails_leaves_the_old_revision(hub, published, push, client, pairs, fault, says):
+    head = published
     with hub.failing(fault):
         refused(push("two", "me/games", wait="0.5"), says, code=1)
     assert hub.repo("me/games").head == head and len(hub.repo("me/games").commits) == 2
@@ -346,17 +358,15 @@ def test_an_answer_that_is_lost_gives_no_second_commit(hub, push):
         assert len(hub.repo("me/games").commits) == 2 and ended.summary["commit"] == hub.repo("me/games").head
 
 
-def test_a_change_by_somebody_else_meanwhile_is_kept(hub, push):
-    push("one", "me/games")
+def test_a_change_by_somebody_else_meanwhile_is_kept(hub, published, push):
     with hub.failing(Fault("POST", "/commit/", do=lambda: tampered(hub, "me/games", "notes.md", b"theirs"))):
         refused(push("two", "me/games"), "changed by somebody else", "push again", code=1)
     assert hub.repo("me/games").files["notes.md"] == b"theirs"
     assert push("two", "me/games").code == 0 and hub.repo("me/games").files["notes.md"] == b"theirs"
 
 
-def test_a_push_that_is_killed_leaves_the_old_revision(hub, client, push, pairs):
-    push("one", "me/games")
-    head, held, killed = hub.repo("me/games").head, threading.Event(), threading.Event()
+def test_a_push_that_is_killed_leaves_the_old_revision(hub, published, client, pairs):
+    head, held, killed = published, threading.Event(), threading.Event()
 
     def hold():
         held.set()
@@ -375,10 +385,9 @@ def test_a_push_that_is_killed_leaves_the_old_revision(hub, client, push, pairs)
         assert ended.code != 0 and hub.repo("me/games").head == head
 
 
-def test_what_does_not_load_as_the_folder_does_is_told(hub, push, pairs):
+def test_what_does_not_load_as_the_folder_does_is_told(hub, published, push, pairs):
     """The Hub damages what it was sent: the same rows in another order."""
-    push("one", "me/games")
-    good = hub.repo("me/games").head
+    good = published
     table = pq.read_table(pairs / "two/default/train.parquet")
     path = pairs / "damaged.parquet"
     pq.write_table(table.take(list(reversed(range(len(table))))), path)
