@@ -15,15 +15,14 @@ from pipelines.refine import TokenCheck
 from pipelines.screen import Removed
 
 BEGIN, END = "<!-- pairgen:begin -->", "<!-- pairgen:end -->"
+FOLDER = "."
+"""The place of a set that is not on the Hub."""
 CHARACTERS_PER_TOKEN = 2.5
 """Cautious: English text has about four, but games draw grids and list odd words."""
 
 
 def render(manifest: Manifest, place: str, existing: str = "") -> str:
-    """The card of a set that is loaded from `place` (a Hub name or a folder), merged into an `existing` card.
-
-    The existing card's line endings stay.
-    """
+    """The card of a set that is loaded from `place` (a Hub name, or FOLDER), merged into an `existing` card.    The existing card's line endings stay."""
     old, body = taken_apart(existing.replace("\r\n", "\n"))
     block = _block(manifest, place)
     above, end, after = body.partition(END)
@@ -47,7 +46,7 @@ def _block(manifest: Manifest, place: str) -> str:
     template = Template(importlib.resources.files("pipelines").joinpath("card.md").read_text(encoding="utf-8"))
     v = m.versions
     return template.substitute(
-        title=_title(m), introduction=_introduction(m), place=place, model=_trainable(m), max_length=_max_length(m),
+        title=_title(m), introduction=_introduction(m), **_code(m, place), max_length=_max_length(m),
         eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", room=_room(m),
         train=f"{m.train:,}", test=f"{m.test:,}", no_test="" if m.test else " There is no test side.",
         command=m.command, runs=_runs(m), seed=m.config.seed, content=m.content[:16],
@@ -59,7 +58,7 @@ def _block(manifest: Manifest, place: str) -> str:
              "; ".join(f"{r.count:,} {r.reason} ({meaning(r.reason)})" for r in s.dropped) or "none")
             for s in m.funnel
         ),
-        table=_rows(dataclasses.astuple(c) for c in m.table),
+        table=_table(m),
         lengths=_rows((n.column, f"{n.median:,}", f"{n.p90:,}", f"{n.max:,}") for n in m.lengths),
         longer_rejected=f"{m.longer_rejected:.1%}", verdicts=_rows(dataclasses.astuple(c) for c in m.verdicts),
         evaluation=_evaluation(m), limits=_limits(m), audit=_rows(audit_rows(m.quality.shortcuts)),
@@ -100,10 +99,40 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "unknown"
 
 
+def _table(m: Manifest) -> str:
+    judged = {(j.game, j.strategy, j.verdict): j.pairs for j in m.judged}
+    verdicts = ("violation", "accepted", "unverifiable")
+    return _rows(
+        (
+            c.game,
+            c.strategy,
+            c.train,
+            c.test,
+            *(judged.get((c.game, c.strategy, v), 0 if judged else "?") for v in verdicts),
+        )
+        for c in m.table
+    )
+
+
+def _code(m: Manifest, place: str) -> dict[str, str]:
+    """The parts of the code that say from where and which model: the one that played, or whichever the reader names."""
+    here, model = place == FOLDER, _trainable(m)
+    told = "To train a model, save this as `train.py` and run `python train.py MODEL` (a folder, or a name on the Hub):"
+    used = [name for name, needed in (("os", here), ("sys", not model)) if needed]
+    return {
+        "place": "os.getcwd()" if here else f'"{place}"',
+        "where": "In the folder of this file:\n\n" if here else "",
+        "import_os": "import os\n\n" if here else "",
+        "how_to_train": "To train the model that played:" if model else told,
+        "import_both": "".join(f"import {name}\n" for name in used) + "\n" * bool(used),
+        "model": f'"{model}"' if model else "sys.argv[1]",
+    }
+
+
 def _trainable(m: Manifest) -> str:
     """The one model on the Hub that all moves come from as it is there; with an adapter on it, it is another."""
     models = {r.model if not r.lora else "" for r in m.runs}
-    return next((name for name in models if "/" in name and len(models) == 1), "MODEL")
+    return next((name for name in models if "/" in name and len(models) == 1), "")
 
 
 def _title(m: Manifest) -> str:
@@ -155,8 +184,13 @@ def _runs(m: Manifest) -> str:
             facts.append(f"model {r.model}" + (f" at revision {r.revision}" if r.revision else "") + adapter)
         if r.partner:
             facts.append(f"partner {r.partner}, which spoke for the other players and of which no reply is used")
+        if r.clembench:
+            facts.append(f"clembench at commit `{r.clembench}`")
         if r.temperature >= 0:
-            facts.append(f"temperature {r.temperature:g}, top-p {r.top_p:g}, at most {r.max_tokens} new tokens")
+            facts.append(
+                f"temperature {r.temperature:g}, top-p {r.top_p:g}, at most {r.max_tokens} new tokens"
+                + (f", seed {r.seed}" if r.seed >= 0 else "")
+            )
         lines.append(f"- run `{r.name}` ({r.command or 'unknown'}): {'; '.join(facts)}.")
     if m.imported:
         return f"- file `{m.imported}`: {m.pairs:,} pairs stay; what it does not say of them is not known."
@@ -179,8 +213,8 @@ def _evaluation(m: Manifest) -> str:
     )
     instances = len({(r.game, r.experiment, r.task_id) for r in e.removed})
     found = (
-        f"{e.removed_pairs:,} pairs of {instances:,} evaluation instances were taken out; `manifest.json` lists "
-        f"the instances.\n\n| net | instances | pairs |\n|---|--:|--:|\n{_nets(e.removed)}"
+        f"{e.removed_pairs:,} pairs of {instances:,} evaluation instances were taken out; `manifest.json` "
+        f"lists them by game, experiment and task under `removed`.\n\n| net | instances | pairs |\n|---|--:|--:|\n{_nets(e.removed)}"
         if e.removed_pairs
         else "No pair was of an evaluation instance."
     )

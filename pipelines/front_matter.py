@@ -40,6 +40,9 @@ def front_matter(manifest: Manifest, old: dict[str, Any]) -> dict[str, Any]:
             for name, cls in CONFIGS.items()
         ],
     }
+    models = sorted({run.model for run in manifest.runs if "/" in run.model})
+    if models:
+        ours["base_model"] = models[0] if len(models) == 1 else models
     kept: dict[str, Any] = {key: old[key] for key in ("language", "task_categories") if key in old}
     own_tags = old.get("tags") if isinstance(old.get("tags"), list) else []
     tags = [*TAGS, *(tag for tag in own_tags or [] if tag not in TAGS)]

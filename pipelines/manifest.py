@@ -38,7 +38,8 @@ class Versions:
 class RunUsed:
     """A run that the moves come from; empty or -1 where the run does not say.
 
-    `lora` is the adapter that the model had, `partner` the model that spoke for the other players.
+    `lora` is the adapter that the model had, `partner` the model that spoke for the other players; `clembench` is the
+    commit of the checkout that the games came from.
     """
 
     name: str
@@ -51,6 +52,8 @@ class RunUsed:
     episodes: int
     lora: str = ""
     partner: str = ""
+    clembench: str = ""
+    seed: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,16 @@ class Cell:
     strategy: str
     train: int
     test: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Of the pairs of one game and strategy, so many got this verdict for their rejected side."""
+
+    game: str
+    strategy: str
+    verdict: str
+    pairs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +139,7 @@ class Manifest:
     content: str
     quality: Quality = NO_QUALITY
     imported: str = ""
+    judged: tuple[Judged, ...] = ()
 
 
 def make_manifest(
@@ -170,6 +184,7 @@ def make_manifest(
         content=content_of(pairs),
         quality=built.quality,
         imported=imported,
+        judged=_judged(pairs),
     )  # fmt: skip
 
 
@@ -207,6 +222,11 @@ def _table(pairs: Sequence[Pair]) -> tuple[Cell, ...]:
     cells = Counter((p.game, p.strategy, p.split) for p in pairs)
     names = sorted({(game, strategy) for game, strategy, _ in cells})
     return tuple(Cell(*name, cells[(*name, "train")], cells[(*name, "test")]) for name in names)
+
+
+def _judged(pairs: Sequence[Pair]) -> tuple[Judged, ...]:
+    counts = Counter((p.game, p.strategy, p.rejected_verdict.split(":")[0]) for p in pairs)
+    return tuple(Judged(*name, counts[name]) for name in sorted(counts))
 
 
 def _verdicts(pairs: Sequence[Pair]) -> tuple[VerdictCount, ...]:

@@ -24,8 +24,6 @@ from pipelines.rollout_config import partner_of
 DROPPED, CARD = "dropped.parquet", "README.md"
 OWN = frozenset({DROPPED, CARD, "default", "full", store.MANIFEST, store.LOCK})
 """What a pair set is made of, and what a push sends of it (but for the lock); --overwrite replaces nothing else."""
-FOLDER = "PAIRS"
-"""What stands in the card for the place of a set that is not on the Hub."""
 
 
 def write_pairset(
@@ -53,7 +51,7 @@ def write_pairset(
                 _write_parquet(folder / "full" / f"{side}.parquet", Pair, pairs)
         _write_parquet(folder / DROPPED, Drop, drops)
         if train or test:
-            (folder / CARD).write_bytes(card.encoded(card.render(manifest, FOLDER, old_card)))
+            (folder / CARD).write_bytes(card.encoded(card.render(manifest, card.FOLDER, old_card)))
         store.write_json(folder / store.MANIFEST, to_dict(manifest))
 
 
@@ -182,6 +180,7 @@ def describe_run(run: Path, episodes: int) -> RunUsed:
     path = run / store.CONFIG
     saved = store.read_json(path) if path.exists() else {}
     config = saved.get("config") or {}
+    played = store.read_json(run / store.MANIFEST) if (run / store.MANIFEST).exists() else {}
     model, lora = _named(config.get("model")), _named(config.get("lora"))
     partner = _named(partner_of(str(config.get("partner") or "")).model)
     temperature, top_p, max_tokens = (
@@ -190,6 +189,7 @@ def describe_run(run: Path, episodes: int) -> RunUsed:
     return RunUsed(
         run.resolve().name, str(saved.get("command") or ""), model, str(config.get("revision") or ""),
         float(temperature), float(top_p), int(max_tokens), episodes, lora, partner,
+        str(played.get("clembench_commit") or ""), -1 if config.get("seed") is None else int(config["seed"]),
     )  # fmt: skip
 
 
