@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
-import re
 from collections.abc import Iterable, Sequence
 from string import Template
-from typing import Any
 
-from pairgen.records import Pair, TrainRow, hub_features
+from pipelines.front_matter import as_yaml, front_matter, taken_apart
 from pipelines.funnel import meaning
 from pipelines.manifest import Manifest
 from pipelines.quality_text import audit_rows, remarks
@@ -17,67 +15,30 @@ from pipelines.refine import TokenCheck
 from pipelines.screen import Removed
 
 BEGIN, END = "<!-- pairgen:begin -->", "<!-- pairgen:end -->"
-TAGS = ("dpo", "preference", "clembench", "pairgen")
-SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+FOLDER = "."
+"""The place of a set that is not on the Hub."""
 CHARACTERS_PER_TOKEN = 2.5
 """Cautious: English text has about four, but games draw grids and list odd words."""
 
 
 def render(manifest: Manifest, place: str, existing: str = "") -> str:
-    """The card of a set that is loaded from `place` (a Hub name or a folder), merged into an `existing` card."""
-    old, body = _taken_apart(existing)
+    """The card of a set that is loaded from `place` (a Hub name, or FOLDER), merged into an `existing` card.    The existing card's line endings stay."""
+    old, body = taken_apart(existing.replace("\r\n", "\n"))
     block = _block(manifest, place)
-    if BEGIN in body and END in body:
-        before, _, rest = body.partition(BEGIN)
-        body = before + block + rest.partition(END)[2]
-    else:
-        body = f"{body.strip()}\n\n{block}" if body.strip() else block
-    return f"---\n{_yaml(_front_matter(manifest, old))}---\n\n{body.strip()}\n"
+    above, end, after = body.partition(END)
+    before, begin, _ = above.rpartition(BEGIN)
+    body = before + block + after if begin and end else f"{body.strip()}\n\n{block}"
+    text = f"---\n{as_yaml(front_matter(manifest, old))}---\n\n{body.strip()}\n"
+    return text.replace("\n", "\r\n") if "\r\n" in existing else text
 
 
-def _front_matter(manifest: Manifest, old: dict[str, Any]) -> dict[str, Any]:
-    """The YAML: what describes the files is always ours, the rest of what is there stays."""
-    splits = {"train": manifest.train, "test": manifest.test}
-    splits = {name: rows for name, rows in splits.items() if rows}
-    configs = {"default": TrainRow, "full": Pair}
-    ours: dict[str, Any] = {
-        "license": manifest.config.license,
-        "language": ["en"],
-        "task_categories": ["text-generation"],
-        "tags": [],
-        "size_categories": [next((name for size, name in SIZES if manifest.pairs < size), "1M<n<10M")],
-        "configs": [
-            {
-                "config_name": name,
-                **({"default": True} if name == "default" else {}),
-                "data_files": [{"split": split, "path": f"{name}/{split}.parquet"} for split in splits],
-            }
-            for name in configs
-        ],
-        "dataset_info": [
-            {
-                "config_name": name,
-                "features": _features(cls),
-                "splits": [{"name": split, "num_examples": rows} for split, rows in splits.items()],
-            }
-            for name, cls in configs.items()
-        ],
-    }
-    kept: dict[str, Any] = {key: old[key] for key in ("language", "task_categories") if key in old}
-    own_tags = old.get("tags") if isinstance(old.get("tags"), list) else []
-    tags = [*TAGS, *(tag for tag in own_tags or [] if tag not in TAGS)]
-    return {**ours, **kept, "tags": tags, **{key: value for key, value in old.items() if key not in ours}}
+def decoded(card: bytes) -> str:
+    """A card as text with the line endings that it has; what is no UTF-8, which the Hub does not take, is replaced."""
+    return card.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
 
 
-def _features(cls: type[Any]) -> list[dict[str, Any]]:
-    """A record class in the notation that a card has for features: values, and lists of records."""
-
-    def plain(name: str, feature: dict[str, Any]) -> dict[str, Any]:
-        if feature["_type"] == "Value":
-            return {"name": name, "dtype": feature["dtype"]}
-        return {"name": name, "list": [plain(*field) for field in feature["feature"].items()]}
-
-    return [plain(*field) for field in hub_features(cls).to_dict().items()]
+def encoded(card: str) -> bytes:
+    return card.encode("utf-8", "replace")
 
 
 def _block(manifest: Manifest, place: str) -> str:
@@ -85,7 +46,7 @@ def _block(manifest: Manifest, place: str) -> str:
     template = Template(importlib.resources.files("pipelines").joinpath("card.md").read_text(encoding="utf-8"))
     v = m.versions
     return template.substitute(
-        title=_title(m), introduction=_introduction(m), place=place, model=_trainable(m), max_length=_max_length(m),
+        title=_title(m), introduction=_introduction(m), **_code(m, place), max_length=_max_length(m),
         eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", room=_room(m),
         train=f"{m.train:,}", test=f"{m.test:,}", no_test="" if m.test else " There is no test side.",
         command=m.command, runs=_runs(m), seed=m.config.seed, content=m.content[:16],
@@ -97,7 +58,7 @@ def _block(manifest: Manifest, place: str) -> str:
              "; ".join(f"{r.count:,} {r.reason} ({meaning(r.reason)})" for r in s.dropped) or "none")
             for s in m.funnel
         ),
-        table=_rows(dataclasses.astuple(c) for c in m.table),
+        table=_table(m),
         lengths=_rows((n.column, f"{n.median:,}", f"{n.p90:,}", f"{n.max:,}") for n in m.lengths),
         longer_rejected=f"{m.longer_rejected:.1%}", verdicts=_rows(dataclasses.astuple(c) for c in m.verdicts),
         evaluation=_evaluation(m), limits=_limits(m), audit=_rows(audit_rows(m.quality.shortcuts)),
@@ -138,10 +99,40 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "unknown"
 
 
+def _table(m: Manifest) -> str:
+    judged = {(j.game, j.strategy, j.verdict): j.pairs for j in m.judged}
+    verdicts = ("violation", "accepted", "unverifiable")
+    return _rows(
+        (
+            c.game,
+            c.strategy,
+            c.train,
+            c.test,
+            *(judged.get((c.game, c.strategy, v), 0 if judged else "?") for v in verdicts),
+        )
+        for c in m.table
+    )
+
+
+def _code(m: Manifest, place: str) -> dict[str, str]:
+    """The parts of the code that say from where and which model: the one that played, or whichever the reader names."""
+    here, model = place == FOLDER, _trainable(m)
+    told = "To train a model, save this as `train.py` and run `python train.py MODEL` (a folder, or a name on the Hub):"
+    used = [name for name, needed in (("os", here), ("sys", not model)) if needed]
+    return {
+        "place": "os.getcwd()" if here else f'"{place}"',
+        "where": "In the folder of this file:\n\n" if here else "",
+        "import_os": "import os\n\n" if here else "",
+        "how_to_train": "To train the model that played:" if model else told,
+        "import_both": "".join(f"import {name}\n" for name in used) + "\n" * bool(used),
+        "model": f'"{model}"' if model else "sys.argv[1]",
+    }
+
+
 def _trainable(m: Manifest) -> str:
     """The one model on the Hub that all moves come from as it is there; with an adapter on it, it is another."""
     models = {r.model if not r.lora else "" for r in m.runs}
-    return next((name for name in models if "/" in name and len(models) == 1), "MODEL")
+    return next((name for name in models if "/" in name and len(models) == 1), "")
 
 
 def _title(m: Manifest) -> str:
@@ -193,8 +184,13 @@ def _runs(m: Manifest) -> str:
             facts.append(f"model {r.model}" + (f" at revision {r.revision}" if r.revision else "") + adapter)
         if r.partner:
             facts.append(f"partner {r.partner}, which spoke for the other players and of which no reply is used")
+        if r.clembench:
+            facts.append(f"clembench at commit `{r.clembench}`")
         if r.temperature >= 0:
-            facts.append(f"temperature {r.temperature:g}, top-p {r.top_p:g}, at most {r.max_tokens} new tokens")
+            facts.append(
+                f"temperature {r.temperature:g}, top-p {r.top_p:g}, at most {r.max_tokens} new tokens"
+                + (f", seed {r.seed}" if r.seed >= 0 else "")
+            )
         lines.append(f"- run `{r.name}` ({r.command or 'unknown'}): {'; '.join(facts)}.")
     if m.imported:
         return f"- file `{m.imported}`: {m.pairs:,} pairs stay; what it does not say of them is not known."
@@ -217,8 +213,8 @@ def _evaluation(m: Manifest) -> str:
     )
     instances = len({(r.game, r.experiment, r.task_id) for r in e.removed})
     found = (
-        f"{e.removed_pairs:,} pairs of {instances:,} evaluation instances were taken out; `manifest.json` lists "
-        f"the instances.\n\n| net | instances | pairs |\n|---|--:|--:|\n{_nets(e.removed)}"
+        f"{e.removed_pairs:,} pairs of {instances:,} evaluation instances were taken out; `manifest.json` "
+        f"lists them by game, experiment and task under `removed`.\n\n| net | instances | pairs |\n|---|--:|--:|\n{_nets(e.removed)}"
         if e.removed_pairs
         else "No pair was of an evaluation instance."
     )
@@ -260,23 +256,3 @@ def _limits(m: Manifest) -> str:
             "some may have been cut off."
         )
     return "\n".join(f"- {line}" for line in lines)
-
-
-def _taken_apart(text: str) -> tuple[dict[str, Any], str]:
-    """The YAML and the text of a card; YAML that is not a mapping counts as text."""
-    import yaml  # type: ignore[import-untyped]
-
-    match = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|$)", text, re.DOTALL)
-    if not match:
-        return {}, text
-    try:
-        data = yaml.safe_load(match[1])
-    except yaml.YAMLError:
-        data = None
-    return (data, text[match.end() :]) if isinstance(data, dict) else ({}, text)
-
-
-def _yaml(data: dict[str, Any]) -> str:
-    import yaml
-
-    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000))

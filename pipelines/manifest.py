@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pairgen.records import SCHEMA_VERSION, Episode, Messages, Pair, to_dict
 from pipelines.corrupt import Built, CorruptConfig
@@ -37,7 +38,8 @@ class Versions:
 class RunUsed:
     """A run that the moves come from; empty or -1 where the run does not say.
 
-    `lora` is the adapter that the model had, `partner` the model that spoke for the other players.
+    `lora` is the adapter that the model had, `partner` the model that spoke for the other players; `clembench` is the
+    commit of the checkout that the games came from.
     """
 
     name: str
@@ -50,6 +52,8 @@ class RunUsed:
     episodes: int
     lora: str = ""
     partner: str = ""
+    clembench: str = ""
+    seed: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,16 @@ class Cell:
     strategy: str
     train: int
     test: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Of the pairs of one game and strategy, so many got this verdict for their rejected side."""
+
+    game: str
+    strategy: str
+    verdict: str
+    pairs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +139,7 @@ class Manifest:
     content: str
     quality: Quality = NO_QUALITY
     imported: str = ""
+    judged: tuple[Judged, ...] = ()
 
 
 def make_manifest(
@@ -169,6 +184,7 @@ def make_manifest(
         content=content_of(pairs),
         quality=built.quality,
         imported=imported,
+        judged=_judged(pairs),
     )  # fmt: skip
 
 
@@ -191,9 +207,14 @@ def command_of(config: CorruptConfig, runs: Sequence[str]) -> str:
 
 def content_of(pairs: Iterable[Pair]) -> str:
     """A hash of the rows in full, whatever their order and whatever file format they are kept in."""
+    return content_of_rows(to_dict(pair) for pair in sorted(pairs, key=lambda p: p.pair_id))
+
+
+def content_of_rows(rows: Iterable[Mapping[str, Any]]) -> str:
+    """`content_of` for rows that come as plain data, in the order of their ids."""
     digest = hashlib.sha256()
-    for pair in sorted(pairs, key=lambda p: p.pair_id):
-        digest.update(json.dumps(to_dict(pair), sort_keys=True).encode())
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True).encode())
     return digest.hexdigest()
 
 
@@ -201,6 +222,11 @@ def _table(pairs: Sequence[Pair]) -> tuple[Cell, ...]:
     cells = Counter((p.game, p.strategy, p.split) for p in pairs)
     names = sorted({(game, strategy) for game, strategy, _ in cells})
     return tuple(Cell(*name, cells[(*name, "train")], cells[(*name, "test")]) for name in names)
+
+
+def _judged(pairs: Sequence[Pair]) -> tuple[Judged, ...]:
+    counts = Counter((p.game, p.strategy, p.rejected_verdict.split(":")[0]) for p in pairs)
+    return tuple(Judged(*name, counts[name]) for name in sorted(counts))
 
 
 def _verdicts(pairs: Sequence[Pair]) -> tuple[VerdictCount, ...]:

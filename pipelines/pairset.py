@@ -17,14 +17,13 @@ from pairgen import __version__, store
 from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import Drop, Episode, Pair, TrainRow, from_dict, hub_features, to_dict
 from pipelines import card
+from pipelines.fingerprint import CONFIGS, TABLES
 from pipelines.manifest import Manifest, RunUsed, Versions
 from pipelines.rollout_config import partner_of
 
 DROPPED, CARD = "dropped.parquet", "README.md"
 OWN = frozenset({DROPPED, CARD, "default", "full", store.MANIFEST, store.LOCK})
-"""What a pair set is made of; --overwrite replaces nothing else."""
-FOLDER = "PAIRS"
-"""What stands in the card for the place of a set that is not on the Hub."""
+"""What a pair set is made of, and what a push sends of it (but for the lock); --overwrite replaces nothing else."""
 
 
 def write_pairset(
@@ -52,7 +51,7 @@ def write_pairset(
                 _write_parquet(folder / "full" / f"{side}.parquet", Pair, pairs)
         _write_parquet(folder / DROPPED, Drop, drops)
         if train or test:
-            (folder / CARD).write_text(card.render(manifest, FOLDER, old_card), encoding="utf-8")
+            (folder / CARD).write_bytes(card.encoded(card.render(manifest, card.FOLDER, old_card)))
         store.write_json(folder / store.MANIFEST, to_dict(manifest))
 
 
@@ -131,6 +130,12 @@ def _hub_metadata(cls: type[Any]) -> str:
     return json.dumps({"info": {"features": {name: plain(feature) for name, feature in features.items()}}})
 
 
+def members(folder: Path) -> list[str]:
+    """The paths of all files of a set beside its card: its tables first, its manifest last."""
+    others = sorted(OWN - {CARD, store.LOCK, store.MANIFEST, *CONFIGS})
+    return [name for name in (*TABLES, *others, store.MANIFEST) if (folder / name).is_file()]
+
+
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a pair set. Raises PairgenError when the folder holds none, or one of another release."""
     path = folder / store.MANIFEST
@@ -161,8 +166,13 @@ def read_drops(folder: Path) -> list[Drop]:
 
 def read_card(folder: Path) -> str:
     """The card as it stands, or nothing."""
+    return card.decoded(read_card_bytes(folder))
+
+
+def read_card_bytes(folder: Path) -> bytes:
+    """The card as it stands, its line endings and all, or nothing."""
     path = folder / CARD
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    return path.read_bytes() if path.exists() else b""
 
 
 def describe_run(run: Path, episodes: int) -> RunUsed:
@@ -170,6 +180,7 @@ def describe_run(run: Path, episodes: int) -> RunUsed:
     path = run / store.CONFIG
     saved = store.read_json(path) if path.exists() else {}
     config = saved.get("config") or {}
+    played = store.read_json(run / store.MANIFEST) if (run / store.MANIFEST).exists() else {}
     model, lora = _named(config.get("model")), _named(config.get("lora"))
     partner = _named(partner_of(str(config.get("partner") or "")).model)
     temperature, top_p, max_tokens = (
@@ -178,6 +189,7 @@ def describe_run(run: Path, episodes: int) -> RunUsed:
     return RunUsed(
         run.resolve().name, str(saved.get("command") or ""), model, str(config.get("revision") or ""),
         float(temperature), float(top_p), int(max_tokens), episodes, lora, partner,
+        str(played.get("clembench_commit") or ""), -1 if config.get("seed") is None else int(config["seed"]),
     )  # fmt: skip
 
 

@@ -1,46 +1,39 @@
-"""Publishing a pair set: what would be sent, a copy of it in a folder, or one commit to the Hub. Makes no pairs."""
+"""What a push of a pair set sends: its files, hashed, and the card; or a copy of them in a folder. Knows no network."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pairgen import store
 from pairgen.errors import PairgenError, UsageProblem
 from pipelines import card, pairset
-from pipelines.manifest import content_of
+from pipelines.fingerprint import SIDES, rows_by_id
+from pipelines.manifest import Manifest, content_of_rows
 
 PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"
 
 
 class Published(NamedTuple):
-    """One file as it is sent."""
+    """One file as it is sent: from `source` on disk, or the `content` of one that is written for the push."""
 
     path: str
-    content: bytes
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.content).hexdigest()
+    size: int
+    sha256: str
+    source: Path | None = None
+    content: bytes = b""
 
 
 class Plan(NamedTuple):
-    """What a push does: these files in one commit to this data set; visible to its owner alone unless `public`."""
+    """These files in one commit to this data set; visible to its owner alone unless `public`."""
 
     repo: str
     public: bool
     files: tuple[Published, ...]
     pairs: int
-
-
-class Receipt(NamedTuple):
-    """What a push did, as the Hub says it."""
-
-    url: str
-    commit: str
-    private: bool
 
 
 def check_repo(repo: str) -> None:
@@ -54,31 +47,48 @@ def check_repo(repo: str) -> None:
         )
 
 
-def plan_push(folder: Path, repo: str, *, public: bool, hub_card: str | None = None) -> Plan:
-    """Everything that a push of this pair set sends. `hub_card` is the card that the data set has on the Hub already.
+def plan_push(folder: Path, repo: str, *, public: bool) -> Plan:
+    """Everything that a push of this pair set to a new data set sends.
 
-    Raises UsageProblem for a name that the Hub does not take, PairgenError for a folder that is no pair set with pairs.
+    Raises UsageProblem for a name that the Hub does not take, PairgenError for a folder that is no whole pair set with
+    pairs.
     """
     check_repo(repo)
     manifest = pairset.read_manifest(folder)
     if not manifest.pairs:
         raise PairgenError(f"{folder} holds no pairs: see its manifest.json for the reasons, and make it again.")
-    sides = [side for side, rows in (("train", manifest.train), ("test", manifest.test)) if rows]
-    names = [f"{config}/{side}.parquet" for config in ("default", "full") for side in sides]
-    text = card.render(manifest, repo, pairset.read_card(folder) if hub_card is None else hub_card)
-    files = [_file(folder, name) for name in (*names, pairset.DROPPED, store.MANIFEST)]
-    if content_of(pairset.read_pairs(folder)) != manifest.content:
+    names = pairset.members(folder)
+    for name in (*_tables(manifest), pairset.DROPPED):
+        if name not in names:
+            raise PairgenError(f"{folder / name} cannot be read: make the set again with pairgen corrupt.")
+    if content_of_rows(rows_by_id(folder)) != manifest.content:
         raise PairgenError(f"{folder}/full is not as pairgen corrupt wrote it: make the set again before it is pushed.")
-    return Plan(repo, public, (Published(pairset.CARD, text.encode()), *files), manifest.pairs)
+    text = _card(manifest, repo, pairset.read_card_bytes(folder))
+    return Plan(repo, public, (text, *(_file(folder, name) for name in names)), manifest.pairs)
+
+
+def with_card(plan: Plan, folder: Path, on_hub: bytes) -> Plan:
+    """The same plan, its card merged into the one that the data set has on the Hub."""
+    text = _card(pairset.read_manifest(folder), plan.repo, on_hub)
+    return plan._replace(files=(text, *plan.files[1:]))
+
+
+def _card(manifest: Manifest, repo: str, existing: bytes) -> Published:
+    text = card.encoded(card.render(manifest, repo, card.decoded(existing)))
+    return Published(pairset.CARD, len(text), hashlib.sha256(text).hexdigest(), None, text)
+
+
+def _tables(manifest: Manifest) -> list[str]:
+    sides = [side for side in SIDES if getattr(manifest, side)]
+    return [f"{config}/{side}.parquet" for config in pairset.CONFIGS for side in sides]
 
 
 def _file(folder: Path, name: str) -> Published:
-    try:
-        return Published(name, (folder / name).read_bytes())
-    except OSError as error:
-        raise PairgenError(
-            f"{folder / name} cannot be read ({type(error).__name__}): make the set again with pairgen corrupt."
-        ) from None
+    digest = hashlib.sha256()
+    with (folder / name).open("rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+        return Published(name, file.tell(), digest.hexdigest(), folder / name)
 
 
 def write_copy(plan: Plan, out: Path, *, overwrite: bool) -> None:
@@ -86,59 +96,14 @@ def write_copy(plan: Plan, out: Path, *, overwrite: bool) -> None:
     pairset.check_out(out, overwrite=overwrite)
     store.claim_folder(out, resume=False, overwrite=overwrite)
     for file in plan.files:
-        store.write_atomic(out / file.path, lambda path, content=file.content: path.write_bytes(content))  # type: ignore[misc]
+        store.write_atomic(out / file.path, lambda path, file=file: _write(file, path))  # type: ignore[misc]
 
 
-def push(folder: Path, repo: str, *, public: bool) -> tuple[Plan, Receipt]:
-    """Send the pair set to the Hub in one commit, and read back what became of it.
-
-    Files that an earlier push left in `default/` and `full/` go in the same commit. The card's text around the marked
-    block stays as it is on the Hub. Raises UsageProblem when the data set is public and `public` was not said,
-    PairgenError when the Hub does not take it.
-    """
-    import huggingface_hub
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
-    plan_push(folder, repo, public=public)
-    api = huggingface_hub.HfApi()
-    try:
-        api.create_repo(repo, repo_type="dataset", private=not public, exist_ok=True)
-        info = api.dataset_info(repo)
-        if not (info.private or public):
-            raise UsageProblem(f"{repo} is on the Hub already, for all to see: say --public, or choose another name.")
-        there = {file.rfilename for file in info.siblings or ()}
-        plan = plan_push(folder, repo, public=public, hub_card=_card_on_hub(repo, info.sha, there))
-        sent = {file.path for file in plan.files}
-        stale = {name for name in there if re.fullmatch(r"(default|full)/.*\.parquet", name)} - sent
-        commit = api.create_commit(
-            repo,
-            [
-                *(CommitOperationAdd(file.path, file.content) for file in plan.files),
-                *(CommitOperationDelete(name) for name in sorted(stale)),
-            ],
-            commit_message=f"{plan.pairs} preference pairs",
-            repo_type="dataset",
-            parent_commit=info.sha,
-        )
-        after = api.dataset_info(repo)
-    except PairgenError:
-        raise
-    except Exception as error:  # the Hub client raises its own, httpx's and the system's errors
-        first = (str(error).strip().splitlines() or [""])[0][:300]
-        raise PairgenError(
-            f"The push to {repo} did not go through ({type(error).__name__}: {first}): log in with `hf auth login`, or "
-            "set HF_TOKEN to a token that may write there; --dry-run needs neither."
-        ) from None
-    return plan, Receipt(f"https://huggingface.co/datasets/{repo}", str(commit.oid), bool(after.private))
-
-
-def _card_on_hub(repo: str, revision: str | None, there: set[str]) -> str | None:
-    if pairset.CARD not in there:
-        return None
-    import huggingface_hub
-
-    path = huggingface_hub.hf_hub_download(repo, pairset.CARD, repo_type="dataset", revision=revision)
-    return Path(path).read_text(encoding="utf-8", errors="replace")
+def _write(file: Published, path: Path) -> None:
+    if file.source:
+        shutil.copyfile(file.source, path)
+    else:
+        path.write_bytes(file.content)
 
 
 def as_summary(plan: Plan) -> dict[str, Any]:
@@ -147,5 +112,5 @@ def as_summary(plan: Plan) -> dict[str, Any]:
         "repo": plan.repo,
         "visibility": "public" if plan.public else "private",
         "pairs": plan.pairs,
-        "files": [{"path": f.path, "bytes": len(f.content), "sha256": f.sha256} for f in plan.files],
+        "files": [{"path": f.path, "bytes": f.size, "sha256": f.sha256} for f in plan.files],
     }

@@ -14,7 +14,7 @@ from pipelines.corrupt import CorruptConfig, build, choose
 from pipelines.decontaminate import NO_EVAL_SPLIT
 from pipelines.manifest import RunUsed, Versions, make_manifest
 
-RUN = RunUsed("play", "rollout", "me/tiny", "abc123", 0.0, 1.0, 300, 20)
+RUN = RunUsed("play", "rollout", "me/tiny", "abc123", 0.0, 1.0, 300, 20, clembench="c0ffee", seed=7)
 
 
 def manifest(episodes=None, evaluation=NO_EVAL_SPLIT, run=RUN, notes=(), **fields):
@@ -33,6 +33,7 @@ def test_the_yaml_describes_the_files():
     data = front(render(manifest(), "me/pairs"))
     assert (data["license"], data["language"], data["size_categories"]) == ("apache-2.0", ["en"], ["n<1K"])
     assert {"dpo", "preference", "clembench"} <= set(data["tags"])
+    assert data["base_model"] == "me/tiny"
     assert [c["config_name"] for c in data["configs"] if c.get("default")] == ["default"]
     assert data["configs"][1]["data_files"] == [
         {"split": "train", "path": "full/train.parquet"}, {"split": "test", "path": "full/test.parquet"},
@@ -50,6 +51,8 @@ def test_the_text_says_how_the_set_was_made():
     assert "| harvest (moves) | 120 | 80 | 40 cap_per_player (over --per-player) |" in text
     assert re.search(r"\| taboo \| longer \| \d+ \| \d+ \|", text)
     assert "| rejected | unverifiable: not verified | 120 |" in text
+    assert "| taboo | longer | 36 | 4 | 0 | 0 | 40 |" in text
+    assert "clembench at commit `c0ffee`" in text and "at most 300 new tokens, seed 7" in text
     assert "no game master was asked" in text
     assert "$" not in text.split(BEGIN)[1]
 
@@ -74,14 +77,15 @@ def test_a_set_without_a_test_side_has_none_on_the_card():
 
 
 def test_a_local_model_is_not_given_as_one_to_load():
-    assert 'model="MODEL"' in render(manifest(run=dataclasses.replace(RUN, model="tiny")), "x")
+    text = render(manifest(run=dataclasses.replace(RUN, model="tiny")), "x")
+    assert "model=sys.argv[1]" in text and "python train.py MODEL" in text and "base_model" not in front(text)
 
 
 def test_partner_and_adapter_are_named_and_the_bare_model_is_not_given_to_train():
     text = render(manifest(run=dataclasses.replace(RUN, lora="me/tuned", partner="big")), "x")
     assert "model me/tiny at revision abc123 with the adapter me/tuned" in text
     assert "partner big, which spoke for the other players" in text
-    assert 'model="MODEL"' in text
+    assert "model=sys.argv[1]" in text
     assert "partner" not in render(manifest(), "x")
 
 
@@ -109,6 +113,12 @@ def test_a_persons_text_and_yaml_stay():
 def test_a_card_is_its_own_fixed_point():
     text = render(manifest(), "me/pairs", MINE)
     assert render(manifest(), "me/pairs", text) == text
+
+
+def test_text_between_a_lone_mark_and_the_block_stays():
+    text = render(manifest(), "x", f"I write {BEGIN} by myself.\n\nMine.\n")
+    again = render(manifest(seed=7), "x", text)
+    assert "Mine." in again and "--seed 7" in again and "--seed 42" not in again
 
 
 @pytest.mark.parametrize("existing", ["no yaml at all", "---\n[broken\n---\ntext", "---\n- a list\n---\ntext"])

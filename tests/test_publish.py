@@ -1,8 +1,7 @@
-"""A dry run shows all and sends nothing; a push is one commit, private unless said otherwise."""
+"""A dry run shows all and sends nothing; what is sent is read from disk."""
 
 import hashlib
 import socket
-from types import SimpleNamespace
 
 import datasets
 import huggingface_hub
@@ -21,8 +20,8 @@ def pairs(tmp_path):
     return make_set(tmp_path / "pairs", make_episodes())
 
 
-def make_set(out, episodes):
-    config = CorruptConfig(strategy=("longer",), no_eval_split=True)
+def make_set(out, episodes, strategies=("longer",)):
+    config = CorruptConfig(strategy=strategies, no_eval_split=True)
     built = build(episodes, config, choose(config.strategy, "", STRATEGIES), STRATEGIES, NO_EVAL_SPLIT)
     manifest = make_manifest(built, config, NO_EVAL_SPLIT, [], episodes, [], pairset.versions(episodes))
     pairset.write_pairset(out, built.train, built.test, built.drops, manifest)
@@ -94,67 +93,3 @@ def test_a_set_that_lost_a_file_is_refused(pairs):
     (pairs / "full/test.parquet").unlink()
     with pytest.raises(PairgenError, match=r"full/test\.parquet cannot be read"):
         publish.plan_push(pairs, "me/games", public=False)
-
-
-class Hub:
-    """As much of the Hub as a push meets."""
-
-    def __init__(self, monkeypatch, tmp_path, *, exists=False, private=True, files=(), card=""):
-        self.private, self.exists = private, exists
-        self.files, self.commits = list(files), []
-        path = tmp_path / "hub-card.md"
-        path.write_text(card)
-        monkeypatch.setattr(huggingface_hub, "HfApi", lambda: self)
-        monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *a, **k: str(path))
-
-    def create_repo(self, repo, repo_type, private, exist_ok):
-        assert repo_type == "dataset" and exist_ok
-        if not self.exists:
-            self.exists, self.private = True, private
-
-    def dataset_info(self, repo):
-        siblings = [SimpleNamespace(rfilename=name) for name in self.files]
-        return SimpleNamespace(private=self.private, sha=f"sha{len(self.commits)}", siblings=siblings)
-
-    def create_commit(self, repo, operations, commit_message, repo_type, parent_commit):
-        assert repo_type == "dataset" and parent_commit == f"sha{len(self.commits)}"
-        self.commits.append({type(o).__name__[15:] + " " + o.path_in_repo: o for o in operations})
-        return SimpleNamespace(oid="abc")
-
-
-def test_a_push_is_one_commit_to_a_private_data_set(pairs, tmp_path, monkeypatch):
-    hub = Hub(monkeypatch, tmp_path)
-    plan, receipt = publish.push(pairs, "me/games", public=False)
-    assert receipt == ("https://huggingface.co/datasets/me/games", "abc", True)
-    assert [set(c) for c in hub.commits] == [{f"Add {f.path}" for f in plan.files}]
-
-
-def test_a_push_keeps_the_card_on_the_hub_and_clears_stale_tables(pairs, tmp_path, monkeypatch):
-    files = ["README.md", "full/train-00001.parquet", "default/test.parquet", "notes.txt"]
-    hub = Hub(monkeypatch, tmp_path, exists=True, files=files, card="My own words.")
-    publish.push(pairs, "me/games", public=False)
-    (commit,) = hub.commits
-    assert [name for name in commit if name.startswith("Delete")] == ["Delete full/train-00001.parquet"]
-    assert b"My own words." in commit["Add README.md"].path_or_fileobj
-
-
-def test_nothing_goes_to_a_public_data_set_unless_that_is_said(pairs, tmp_path, monkeypatch):
-    hub = Hub(monkeypatch, tmp_path, exists=True, private=False)
-    with pytest.raises(UsageProblem, match="--public"):
-        publish.push(pairs, "me/games", public=False)
-    assert not hub.commits
-    assert publish.push(pairs, "me/games", public=True)[1].private is False
-
-
-def test_what_became_of_it_is_read_back(pairs, tmp_path, monkeypatch):
-    Hub(monkeypatch, tmp_path, exists=True, private=True)
-    assert publish.push(pairs, "me/games", public=True)[1].private is True
-
-
-def test_a_push_that_the_hub_refuses_names_the_way_in(pairs, monkeypatch):
-    def refuse():
-        raise ConnectionError("no route to host")
-
-    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: SimpleNamespace(create_repo=lambda *a, **k: refuse()))
-    with pytest.raises(PairgenError, match="no route to host.*hf auth login"):
-        publish.push(pairs, "me/games", public=False)
