@@ -9,7 +9,9 @@ from string import Template
 
 from pipelines.front_matter import as_yaml, front_matter, taken_apart
 from pipelines.funnel import meaning
+from pipelines.general import FLAWS
 from pipelines.manifest import Manifest
+from pipelines.mixed import GENERAL
 from pipelines.quality_text import audit_rows, remarks
 from pipelines.refine import TokenCheck
 from pipelines.screen import Removed
@@ -22,7 +24,10 @@ CHARACTERS_PER_TOKEN = 2.5
 
 
 def render(manifest: Manifest, place: str, existing: str = "") -> str:
-    """The card of a set that is loaded from `place` (a Hub name, or FOLDER), merged into an `existing` card.    The existing card's line endings stay."""
+    """The card of a set that is loaded from `place` (a Hub name, or FOLDER), merged into an `existing` card.
+
+    The existing card's line endings stay.
+    """
     old, body = taken_apart(existing.replace("\r\n", "\n"))
     block = _block(manifest, place)
     above, end, after = body.partition(END)
@@ -46,7 +51,8 @@ def _block(manifest: Manifest, place: str) -> str:
     template = Template(importlib.resources.files("pipelines").joinpath("card.md").read_text(encoding="utf-8"))
     v = m.versions
     return template.substitute(
-        title=_title(m), introduction=_introduction(m), **_code(m, place), max_length=_max_length(m),
+        title=_title(m), introduction=_introduction(m), mixture=_mixture(m), **_code(m, place),
+        max_length=_max_length(m),
         eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", room=_room(m),
         train=f"{m.train:,}", test=f"{m.test:,}", no_test="" if m.test else " There is no test side.",
         command=m.command, runs=_runs(m), seed=m.config.seed, content=m.content[:16],
@@ -138,20 +144,48 @@ def _trainable(m: Manifest) -> str:
 def _title(m: Manifest) -> str:
     if m.imported:
         return f"the file {m.imported}"
-    games = sorted({c.game for c in m.table})
+    games = sorted({c.game for c in m.table} - {GENERAL})
     return f"{_listed(m.models)} playing {_listed(games) if len(games) <= 3 else f'{len(games)} games'}"
 
 
 def _introduction(m: Manifest) -> str:
     if m.imported:
         return (
-            f"{m.pairs:,} preference pairs for DPO, read by `pairgen` from the file `{m.imported}` as it was published."
+            f"{_own(m):,} preference pairs for DPO, read by `pairgen` from the file `{m.imported}` as it was published."
         )
     return (
-        f"{m.pairs:,} preference pairs for DPO, made by `pairgen` from a language model's own play of\n"
+        f"{_own(m):,} preference pairs for DPO, made by `pairgen` from a language model's own play of\n"
         "dialogue games (clembench). `prompt` is the message list that the model was given, `chosen` the reply that it "
         "gave in an\nepisode that it won, `rejected` a spoiled version of that reply."
     )
+
+
+def _own(m: Manifest) -> int:
+    return m.pairs - (m.mixed.general_taken if m.mixed else 0)
+
+
+def _mixture(m: Manifest) -> str:
+    """What else the set was mixed of, and what was wrong with it."""
+    if not m.mixed:
+        return ""
+    x = m.mixed
+    by = f", each value of `{x.stratify}` in proportion" if x.stratify else ""
+    flaws = "; ".join(
+        f"{f.count:,} {f.flaw} ({FLAWS.get(f.flaw, f.flaw)}; the first is row {f.first:,})" for f in x.flaws
+    )
+    text = (
+        f"\n\nTo them {x.general_taken:,} pairs of the general preference set `{x.general}` (revision `{x.revision}`, "
+        f"license {x.license}) were mixed, for training alone, at a ratio of {x.ratio}{by} (strategy `{GENERAL}`, its "
+        f"source under `experiment`). Of its {x.read:,} rows, unsound: {flaws or 'none'}; {x.repeated:,} repeat "
+        f"another row, {x.over_cap:,} are over {x.max_per_prompt} pairs a prompt, {x.in_test:,} ask what the test side "
+        f"asks. The pairs of its own play are the set `{x.pairset}` (content `{x.content[:16]}`)."
+    )
+    if x.general_taken < x.wanted_general or x.own < x.wanted_own:
+        text += (
+            f" The ratio is not reached: {x.wanted_own:,} own and {x.wanted_general:,} general pairs were wanted, "
+            f"there are {x.own:,} and {x.general_taken:,}."
+        )
+    return text
 
 
 def _room(m: Manifest) -> str:
@@ -214,7 +248,8 @@ def _evaluation(m: Manifest) -> str:
     instances = len({(r.game, r.experiment, r.task_id) for r in e.removed})
     found = (
         f"{e.removed_pairs:,} pairs of {instances:,} evaluation instances were taken out; `manifest.json` "
-        f"lists them by game, experiment and task under `removed`.\n\n| net | instances | pairs |\n|---|--:|--:|\n{_nets(e.removed)}"
+        "lists them by game, experiment and task under `removed`.\n\n"
+        f"| net | instances | pairs |\n|---|--:|--:|\n{_nets(e.removed)}"
         if e.removed_pairs
         else "No pair was of an evaluation instance."
     )

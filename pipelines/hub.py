@@ -93,7 +93,8 @@ class Hub:
             files = {e.path: e.lfs.sha256 if e.lfs else e.blob_id for e in tree if hasattr(e, "blob_id")}
             return Standing(bool(info.private), str(info.sha), files)
 
-        return self.ask(f"looking at {repo}", read)
+        found: Standing | None = self.ask(f"looking at {repo}", read)
+        return found
 
     def tags(self, repo: str) -> dict[str, str]:
         """The tags of a data set, each with its commit."""
@@ -108,7 +109,8 @@ class Hub:
                 found = self.api.hf_hub_download(repo, path, repo_type=KIND, revision=revision, cache_dir=cache)
                 return Path(found).read_bytes()
 
-        return self.ask(f"reading {path} of {repo}", read)
+        text: bytes = self.ask(f"reading {path} of {repo}", read)
+        return text
 
     def schema(self, repo: str, path: str, revision: str) -> Any:
         """The arrow schema of a parquet file at a revision, of which only the end is read; None for a broken one."""

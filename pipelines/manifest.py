@@ -5,6 +5,7 @@ The same runs, options and seed give the same manifest.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections import Counter
@@ -18,6 +19,7 @@ from pipelines.decontaminate import EvalSource, EvalSplit
 from pipelines.errands import DraftUse
 from pipelines.funnel import StageCount
 from pipelines.lengths import Lengths, lengths_of
+from pipelines.mixed import GENERAL, Mixed
 from pipelines.refine import NO_QUALITY, Quality
 from pipelines.screen import Removed
 from pipelines.verdicts import recorded_side
@@ -112,7 +114,7 @@ class Manifest:
     `longest_row` is the characters of the longest prompt with the longer of its two sides; `longer_rejected` the share
     of pairs whose rejected side is the longer one; `unknown_finish` counts harvested moves that do not say why the
     model ended; `recorded_rejected` counts pairs whose rejected side is the model's own move; `drafts` says what models
-    were asked for; `content` is a hash of all rows.
+    were asked for; `content` is a hash of all rows; `mixed` says what else the set was mixed of, where it was.
     """
 
     kind: str
@@ -140,6 +142,7 @@ class Manifest:
     quality: Quality = NO_QUALITY
     imported: str = ""
     judged: tuple[Judged, ...] = ()
+    mixed: Mixed | None = None
 
 
 def make_manifest(
@@ -153,7 +156,6 @@ def make_manifest(
     imported: str = "",
 ) -> Manifest:
     """The manifest of a pair set that was built from these episodes, or `imported` from a file of this name."""
-    pairs = [*built.train, *built.test]
     outcomes = Counter(e.outcome for e in episodes)
     removed = sum(s.entered - s.kept for s in built.funnel if s.stage == "decontaminate")
     return Manifest(
@@ -163,29 +165,42 @@ def make_manifest(
         config=config,
         versions=versions,
         runs=tuple(runs),
-        models=tuple(sorted({p.model for p in pairs})),
         outcomes=tuple(OutcomeCount(name, outcomes[name]) for name in sorted(outcomes)),
-        pairs=len(pairs),
-        train=len(built.train),
-        test=len(built.test),
         funnel=built.funnel,
-        table=_table(pairs),
-        verdicts=_verdicts(pairs),
-        lengths=_lengths(pairs),
-        longest_row=max((_size(p.prompt) + max(_size(p.chosen), _size(p.rejected)) for p in pairs), default=0),
-        longer_rejected=_share_longer(pairs),
         unknown_finish=built.unknown_finish,
-        recorded_rejected=sum(p.outcome != "" and recorded_side(p) == "rejected" for p in pairs),
         drafts=built.drafts,
         evaluation=Evaluation(
             evaluation.sources, len(evaluation.keys), len(evaluation.contents), removed,
             built.removed, (*notes, *built.notes),
         ),
-        content=content_of(pairs),
         quality=built.quality,
         imported=imported,
-        judged=_judged(pairs),
+        **_facts(built.train, built.test),
     )  # fmt: skip
+
+
+def with_pairs(manifest: Manifest, train: Sequence[Pair], test: Sequence[Pair]) -> Manifest:
+    """The manifest with everything that is read off the pairs themselves as these have it."""
+    return dataclasses.replace(manifest, **_facts(train, test))
+
+
+def _facts(train: Sequence[Pair], test: Sequence[Pair]) -> dict[str, Any]:
+    """The fields of a manifest that the pairs alone decide."""
+    pairs = [*train, *test]
+    return {
+        "models": tuple(sorted({p.model for p in pairs if p.model or p.strategy != GENERAL})),
+        "pairs": len(pairs),
+        "train": len(train),
+        "test": len(test),
+        "table": _table(pairs),
+        "verdicts": _verdicts(pairs),
+        "lengths": _lengths(pairs),
+        "longest_row": max((_size(p.prompt) + max(_size(p.chosen), _size(p.rejected)) for p in pairs), default=0),
+        "longer_rejected": _share_longer(pairs),
+        "recorded_rejected": sum(p.outcome != "" and recorded_side(p) == "rejected" for p in pairs),
+        "content": content_of(pairs),
+        "judged": _judged(pairs),
+    }
 
 
 def command_of(config: CorruptConfig, runs: Sequence[str]) -> str:
