@@ -52,7 +52,7 @@ def _block(manifest: Manifest, place: str) -> str:
     v = m.versions
     return template.substitute(
         title=_title(m), introduction=_introduction(m), mixture=_mixture(m), **_code(m, place),
-        max_length=_max_length(m),
+        max_length=max_length(m),
         eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", room=_room(m),
         train=f"{m.train:,}", test=f"{m.test:,}", no_test="" if m.test else " There is no test side.",
         command=m.command, runs=_runs(m), seed=m.config.seed, content=m.content[:16],
@@ -198,7 +198,7 @@ def _longest_tokens(check: TokenCheck) -> int:
     return min(check.needed_length, check.max_length) if check.max_length else check.needed_length
 
 
-def _max_length(m: Manifest) -> int:
+def max_length(m: Manifest) -> int:
     """What holds the longest row: as counted, or the power of two, at a cautious number of characters in a token."""
     if m.quality.tokens:
         return m.quality.tokens.max_length or m.quality.tokens.needed_length

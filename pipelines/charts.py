@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
 from typing import NamedTuple
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
@@ -78,18 +79,19 @@ def histogram(
             if value:
                 told = f"{_number(edges[i])} to {_number(edges[i + 1])}: {_number(value)} {s.name}".strip()
                 parts.append(
-                    f'<rect x="{left + i * step + 1 + n * wide:.1f}" y="{bottom - value * scale:.1f}" width="{wide:.1f}" '
-                    f'height="{value * scale:.1f}" fill="{colour}"><title>{escape(told)}</title></rect>'
+                    f'<rect x="{left + i * step + 1 + n * wide:.1f}" y="{bottom - value * scale:.1f}" '
+                    f'width="{wide:.1f}" height="{value * scale:.1f}" fill="{colour}">'
+                    f"<title>{escape(told)}</title></rect>"
                 )
     every = max(1, math.ceil(bins / 10))
-    for i in range(0, bins + 1, every):
-        parts.append(_text(left + i * step, bottom + 16, _number(edges[i]), "middle"))
+    parts += [_text(left + i * step, bottom + 16, _number(edges[i]), "middle") for i in range(0, bins + 1, every)]
     if mark:
         x = left + step * _place(edges, mark[0])
         parts.append(
             f'<line x1="{x:.1f}" y1="{top - 4}" x2="{x:.1f}" y2="{bottom}" stroke="{INK}" stroke-dasharray="4 3"/>'
         )
-        parts.append(_text(x, top - 8, mark[1], "end" if x > WIDTH / 2 else "start"))
+        beyond = " →" if mark[0] > edges[-1] else ""
+        parts.append(_text(x, top - 8, mark[1] + beyond, "end" if x > WIDTH / 2 else "start"))
     parts.append(_text(left + (WIDTH - left - 20) / 2, bottom + 34, unit, "middle"))
     parts.append(f'<text x="14" y="{top + height / 2:.1f}" transform="rotate(-90 14 {top + height / 2:.1f})" '
                  f'text-anchor="middle" fill="{INK}">{escape(counted)}</text>')  # fmt: skip
@@ -119,7 +121,7 @@ def binned(values: Sequence[float], edges: Sequence[float]) -> tuple[float, ...]
 
 def _place(edges: Sequence[float], value: float) -> float:
     """Where a value lies, in bins from the left."""
-    for i, (a, b) in enumerate(zip(edges, edges[1:], strict=False)):
+    for i, (a, b) in enumerate(pairwise(edges)):
         if value <= b:
             return i + max(0.0, value - a) / (b - a)
     return len(edges) - 1.0

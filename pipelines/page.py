@@ -19,6 +19,8 @@ from pairgen import __version__
 
 BLOCK = 400
 """Items in a block: what the page unpacks at once."""
+LONG_TABLE = 16
+"""Rows from which a table is folded."""
 
 
 class Section(NamedTuple):
@@ -30,7 +32,7 @@ class Section(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One thing in the viewer. `filters` are short values by column; `body` tells all, with texts as `Strings` places."""
+    """One thing in the viewer. `filters` are short values by column, `body` tells all, with texts as places."""
 
     id: str
     preview: str
@@ -67,16 +69,20 @@ class Shape(NamedTuple):
 def write_page(
     write: Callable[[str], Any], title: str, sections: Sequence[Section], shape: Shape, items: Iterable[Item]
 ) -> int:
-    """Hand the page to `write` piece by piece, one block of items in memory at a time; the number of items."""
+    """Hand the page to `write` piece by piece, one block of items in memory at a time; the number of items.
+
+    The first section comes before the viewer, the others after it.
+    """
     style, script = _file("report.css"), _file("report.js")
-    nav = "".join(f'<a href="#{s.name}">{escape(s.heading)}</a> ' for s in sections)
-    page = Template(_file("report.html")).substitute(
-        title=escape(title), style=style, script=script, style_hash=_digest(style), script_hash=_digest(script),
-        nav=f'{nav}<a href="#viewer">{escape(shape.title)}</a>', things=escape(shape.things),
-        viewer_title=escape(shape.title),
-        body="\n".join(_section(s) for s in sections), footer=f"Made by pairgen {escape(__version__)}.", data="\0",
-    )  # fmt: skip
-    before, _, after = page.partition("\0")
+    places = [(s.name, s.heading) for s in sections]
+    nav = " ".join(f'<a href="#{n}">{escape(h)}</a>' for n, h in (*places[:1], ("viewer", shape.title), *places[1:]))
+    told = {
+        "title": escape(title), "style": style, "script": script, "style_hash": _digest(style), "things": shape.things,
+        "script_hash": _digest(script), "nav": nav, "viewer_title": escape(shape.title),
+        "overview": "\n".join(map(_section, sections[:1])), "rest": "\n".join(map(_section, sections[1:])),
+        "footer": f"Made by pairgen {escape(__version__)}.",
+    }  # fmt: skip
+    before, after = (Template(part).substitute(told) for part in _file("report.html").split("$data"))
     write(before)
     index = _Index(shape)
     for number, block in enumerate(_blocks(items)):
@@ -157,7 +163,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         return "".join(f"<{tag}{' class=n' if right else ''}>{escape(_shown(c))}</{tag}>" for c, right in parts)
 
     body = "".join(f"<tr>{line('td', row)}</tr>" for row in cells)
-    return f'<div class="scroll"><table><thead><tr>{line("th", header)}</tr></thead><tbody>{body}</tbody></table></div>'
+    whole = (
+        f'<div class="scroll"><table><thead><tr>{line("th", header)}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+    if len(cells) <= LONG_TABLE:
+        return whole
+    return f"<details><summary>{len(cells)} rows: {escape(', '.join(header))}</summary>{whole}</details>"
 
 
 def tiles(facts: Sequence[tuple[str, str]]) -> str:

@@ -12,6 +12,7 @@ from pairgen.console import progress
 from pairgen.errors import PairgenError, UsageProblem
 from pipelines import pairset, report_pairs, report_run
 from pipelines.page import Item, write_page
+from pipelines.tokens import load_tokenizer
 
 
 class Written(NamedTuple):
@@ -23,8 +24,8 @@ class Written(NamedTuple):
     bytes: int
 
 
-def write_report(place: Path, out: Path | None, *, overwrite: bool = False) -> Written:
-    """Write the report on the pair set or run in the folder `place`.
+def write_report(place: Path, out: Path | None, *, tokenizer: str = "", overwrite: bool = False) -> Written:
+    """Write the report on the pair set or run in the folder `place`; `tokenizer` counts the pairs in tokens, too.
 
     Raises UsageProblem when `out` is taken, PairgenError when `place` is neither.
     """
@@ -36,9 +37,13 @@ def write_report(place: Path, out: Path | None, *, overwrite: bool = False) -> W
     is_run = (place / store.JOURNAL).exists()
     if not is_run and not (place / store.MANIFEST).exists():
         raise PairgenError(f"{place} is neither a pair set nor a run: give the --out folder of corrupt or rollout.")
-    title, sections, shape, items, count = (
-        report_run.subject(place) if is_run else report_pairs.subject(place, pairset.read_manifest(place))
-    )
+    if is_run and tokenizer:
+        raise UsageProblem("--tokenizer is for pairs: a run knows the tokens of its replies.")
+    if is_run:
+        title, sections, shape, items, count = report_run.subject(place)
+    else:
+        loaded = load_tokenizer(tokenizer) if tokenizer else None
+        title, sections, shape, items, count = report_pairs.subject(place, pairset.read_manifest(place), loaded)
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:

@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines import charts, page
+from pairgen.console import progress
+from pipelines import card, charts, page
 from pipelines.charts import Series
 from pipelines.funnel import meaning
 from pipelines.manifest import Judged, Manifest
@@ -18,6 +19,8 @@ from pipelines.quality_text import audit_rows, remarks
 if TYPE_CHECKING:
     import polars as pl
 
+    from pipelines.tokens import Tokenizer
+
 VERDICTS = ("violation", "accepted", "unverifiable")
 PREVIEW = 90
 SHAPE = Shape(
@@ -25,7 +28,7 @@ SHAPE = Shape(
     labels={"rejected_verdict": "verdict on rejected", "chosen_verdict": "verdict on chosen"},
     filters=("game", "role", "strategy", "rejected_verdict", "chosen_verdict", "split"),
     heading=("game", "experiment", "task", "role", "strategy", "split"),
-    subtitle=("game", "strategy", "split"), outcome="rejected_verdict",
+    subtitle=("game", "strategy"), outcome="said",
 )  # fmt: skip
 ORDER = ("game", "experiment", "task_id", "sample", "player", "move_index", "strategy", "pair_id")
 """Pairs of one episode stand together: their prompts share most of their texts."""
@@ -40,15 +43,18 @@ class Sizes(NamedTuple):
     move: list[int]
 
 
-def subject(folder: Path, manifest: Manifest) -> tuple[str, Sequence[Section], Shape, Iterator[Item], int]:
-    """The title, sections and items of a pair set."""
+def subject(
+    folder: Path, manifest: Manifest, tokenizer: Tokenizer | None = None
+) -> tuple[str, Sequence[Section], Shape, Iterator[Item], int]:
+    """The title, sections and items of a pair set; with a `tokenizer`, its rows are counted in tokens, too."""
     frame = _read(folder)
+    tokens = _tokens(frame, tokenizer) if tokenizer else []
     sizes = _sizes(frame)
     sections = [
         Section("overview", "Overview", _overview(manifest)),
         Section("funnel", "Funnel", _funnel(manifest)),
         Section("verdicts", "What the game masters say", _verdicts(manifest, frame)),
-        Section("lengths", "Lengths", _lengths(manifest, sizes)),
+        Section("lengths", "Lengths", _lengths(manifest, sizes, tokens)),
         Section("shortcuts", "Shortcuts", _shortcuts(manifest)),
         Section("kept-out", "Kept out", _kept_out(manifest)),
     ]
@@ -79,6 +85,20 @@ def _sizes(frame: pl.DataFrame) -> Sizes:
     return Sizes(row.to_list(), *(counted[name].to_list() for name in ("chosen", "rejected", "move_index")))
 
 
+def _tokens(frame: pl.DataFrame, tokenizer: Tokenizer) -> list[int]:
+    """The tokens of each row's prompt and longer side, as a trainer counts them."""
+    from pipelines.tokens import BATCH, count
+
+    sides = frame.select("prompt", "chosen", "rejected")
+    with progress(frame.height, "counting tokens", "pair") as bar:
+        counted = []
+        for start in range(0, frame.height, BATCH):
+            found = count(list(sides.slice(start, BATCH).iter_rows()), tokenizer)
+            counted += [counts.longest for counts in found]
+            bar.update(len(found))
+    return counted
+
+
 def items(frame: pl.DataFrame) -> Iterator[Item]:
     """Every pair, block by block from the frame."""
     for start in range(0, frame.height, page.BLOCK):
@@ -90,7 +110,8 @@ def _item(row: dict[str, Any]) -> Item:
     said = "\n".join(message["content"] for message in row["chosen"])
     filters = {
         **{name: str(row[name] or "") for name in ("game", "role", "strategy", "split", "experiment")},
-        "task": str(row["task_id"]), "rejected_verdict": row["rejected_verdict"], "chosen_verdict": row["chosen_verdict"],
+        "task": str(row["task_id"]), "said": _kind(row["rejected_verdict"]),
+        **{name: row[name] for name in ("rejected_verdict", "chosen_verdict")},
     }  # fmt: skip
     return Item(row["pair_id"], " ".join(said.split())[:PREVIEW], filters, lambda strings: _body(row, strings))
 
@@ -131,7 +152,10 @@ def _overview(m: Manifest) -> str:
     outcomes = ", ".join(f"{o.episodes:,} {o.outcome}" for o in m.outcomes)
     told = f"<p>Outcomes of their episodes: {escape(outcomes)}. Games, clemscore and moves per episode are in the "
     told += "report of each run (<code>pairgen report RUN</code>).</p>"
-    return f"{page.tiles(facts)}<p>Made by <code>{escape(m.command)}</code></p>{played}{told if outcomes else ''}"
+    by = (
+        f"<p>Moves of {escape(', '.join(m.models) or 'an unknown model')}; made by <code>{escape(m.command)}</code></p>"
+    )
+    return f"{page.tiles(facts)}{by}{played}{told if outcomes else ''}"
 
 
 RUN_HEADER = ("run", "model", "revision", "episodes", "temperature")
@@ -194,7 +218,7 @@ def _judged(frame: pl.DataFrame) -> tuple[Judged, ...]:
     return tuple(Judged(*name, counts[name]) for name in sorted(counts))
 
 
-def _lengths(m: Manifest, sizes: Sizes) -> str:
+def _lengths(m: Manifest, sizes: Sizes, counted: Sequence[int]) -> str:
     edges = charts.bin_edges([*sizes.chosen, *sizes.rejected])
     series = [
         Series("chosen", charts.binned(sizes.chosen, edges)),
@@ -208,15 +232,23 @@ def _lengths(m: Manifest, sizes: Sizes) -> str:
     moves = charts.histogram("Which move", edges, [Series("pairs", charts.binned(sizes.move, edges))],
                              "move of the episode (0: its first)", "pairs")  # fmt: skip
     tokens = m.quality.tokens
+    in_tokens = ""
+    if counted:
+        edges, limit = charts.bin_edges(counted), card.max_length(m)
+        rows_of = [Series("pairs", charts.binned(counted, edges))]
+        mark = (float(limit), f"max_length {limit:,}")
+        chart = charts.histogram("Tokens of a row", edges, rows_of, "tokens of prompt and longer side", "pairs", mark)
+        in_tokens = page.figure("chart-tokens", "Whole rows in tokens, against max_length", chart)
     columns = [*m.lengths, *(tokens.lengths if tokens else ())]
     names = [n.column for n in m.lengths] + [f"{n.column} (tokens)" for n in (tokens.lengths if tokens else ())]
     rows = [(name, n.median, n.p90, n.max) for name, n in zip(names, columns, strict=True)]
-    told = [] if tokens else ["Tokens were not counted: make the set with --tokenizer MODEL to have them here."]
+    told = [] if counted else ["For lengths in tokens: pairgen report --tokenizer MODEL."]
     told += remarks(m.quality)
     return (
         '<div class="charts">'
         + page.figure("chart-lengths", "Chosen and rejected", sides)
         + page.figure("chart-rows", "Whole rows", whole)
+        + in_tokens
         + page.figure("chart-moves", "Where in their episodes the pairs are", moves)
         + f"</div>{page.table(('characters of', 'median', '90 %', 'longest'), rows)}"
         + "".join(f"<p>{escape(line)}</p>" for line in told)

@@ -31,8 +31,7 @@ def subject(run: Path) -> tuple[str, Sequence[Section], Shape, Iterator[Item], i
     finished: Counter[str] = Counter()
     faults: Counter[tuple[str, str, str]] = Counter()
     scores: dict[str, list[float]] = defaultdict(list)
-    count = 0
-    for count, episode in enumerate(store.stream_episodes(run), 1):
+    for episode in store.stream_episodes(run):
         outcomes[episode.game][episode.outcome] += 1
         moves[len(episode.moves)] += 1
         tokens.update(move.completion_tokens for move in episode.moves if move.completion_tokens >= 0)
@@ -41,6 +40,7 @@ def subject(run: Path) -> tuple[str, Sequence[Section], Shape, Iterator[Item], i
             faults[episode.game, episode.fault.kind, episode.fault.message] += 1
         if episode.main_score is not None and episode.outcome in ("success", "lose"):
             scores[episode.game].append(episode.main_score)
+    count = moves.total()
     sections = [
         Section("overview", "Overview", _overview(manifest, count)),
         Section("games", "Games", _games(manifest, outcomes, scores)),
