@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
     import datasets
+    import polars
 
 __version__ = "0.1.0"
 
@@ -17,9 +19,24 @@ def load_pairs(folder: str | os.PathLike[str], config: str = "default") -> datas
 
     Raises PairgenError when the folder holds no pair set.
     """
-    from pathlib import Path
-
     import datasets
+
+    files = {side: str(path) for side, path in _tables(folder, config).items()}
+    return datasets.load_dataset("parquet", data_files=files)
+
+
+def load_frame(folder: str | os.PathLike[str], config: str = "full") -> polars.DataFrame:
+    """The pairs of both splits as one polars frame, a row a pair; with `full`, the column `split` tells them apart.
+
+    Raises PairgenError when the folder holds no pair set.
+    """
+    import polars
+
+    return polars.concat([polars.read_parquet(path) for path in _tables(folder, config).values()])
+
+
+def _tables(folder: str | os.PathLike[str], config: str) -> dict[str, Path]:
+    from pathlib import Path
 
     from pairgen.errors import PairgenError
 
@@ -29,6 +46,5 @@ def load_pairs(folder: str | os.PathLike[str], config: str = "default") -> datas
             f"{path} holds no pair set with the configuration {config!r}: give the --out folder of pairgen corrupt, "
             "and default or full."
         )
-    files = {side: str(path / config / f"{side}.parquet") for side in ("train", "test")}
-    there = {side: file for side, file in files.items() if Path(file).exists()}
-    return datasets.load_dataset("parquet", data_files=there)
+    files = {side: path / config / f"{side}.parquet" for side in ("train", "test")}
+    return {side: file for side, file in files.items() if file.exists()}

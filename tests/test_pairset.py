@@ -81,6 +81,16 @@ def test_load_pairs_gives_both_configurations(tmp_path):
             pairgen.load_pairs(folder, config)
 
 
+def test_load_frame_gives_all_rows_of_both_sides(tmp_path):
+    write(tmp_path / "pairs")
+    frame = pairgen.load_frame(tmp_path / "pairs")
+    manifest = pairset.read_manifest(tmp_path / "pairs")
+    assert frame["split"].value_counts(sort=True).rows() == [("train", manifest.train), ("test", manifest.test)]
+    assert pairgen.load_frame(tmp_path / "pairs", "default").columns == ["prompt", "chosen", "rejected"]
+    with pytest.raises(PairgenError, match="holds no pair set"):
+        pairgen.load_frame(tmp_path)
+
+
 def test_old_releases_of_datasets_can_read_the_features(tmp_path):
     write(tmp_path / "pairs")
     metadata = pq.read_schema(tmp_path / "pairs/default/train.parquet").metadata[b"huggingface"]
