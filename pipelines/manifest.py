@@ -37,7 +37,8 @@ class Versions:
 class RunUsed:
     """A run that the moves come from; empty or -1 where the run does not say.
 
-    `lora` is the adapter that the model had, `partner` the model that spoke for the other players.
+    `lora` is the adapter that the model had, `partner` the model that spoke for the other players,
+    `chat_template_kwargs` what the chat template was given (KEY=VALUE).
     """
 
     name: str
@@ -50,6 +51,7 @@ class RunUsed:
     episodes: int
     lora: str = ""
     partner: str = ""
+    chat_template_kwargs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,7 @@ def describe_run(run: Path, episodes: int) -> RunUsed:
     return RunUsed(
         run.resolve().name, str(saved.get("command") or ""), model, str(config.get("revision") or ""),
         float(temperature), float(top_p), int(max_tokens), episodes, lora, partner,
+        tuple(config.get("chat_template_kwargs") or ()),
     )  # fmt: skip
 
 
