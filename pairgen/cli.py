@@ -10,7 +10,9 @@ import click
 from pairgen import __version__
 from pairgen.errors import PairgenError, UsageProblem, did_you_mean
 
-COMMANDS = ("doctor", "demo", "rollout", "import", "corrupt", "mix", "show", "report", "push")
+COMMANDS = (
+    "doctor", "demo", "rollout", "import", "corrupt", "mix", "show", "report", "push", "dpo", "merge",
+)  # fmt: skip
 
 
 class Commands(click.Group):

@@ -41,7 +41,7 @@ class RunUsed:
     """A run that the moves come from; empty or -1 where the run does not say.
 
     `lora` is the adapter that the model had, `partner` the model that spoke for the other players; `clembench` is the
-    commit of the checkout that the games came from.
+    commit of the checkout that the games came from, `chat_template_kwargs` what the chat template was given (KEY=VALUE).
     """
 
     name: str
@@ -56,6 +56,7 @@ class RunUsed:
     partner: str = ""
     clembench: str = ""
     seed: int = -1
+    chat_template_kwargs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

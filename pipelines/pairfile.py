@@ -40,6 +40,11 @@ def read_pairs(path: Path) -> list[Pair]:
     return _named(pairs, [isinstance(row.get("task_id"), int) for row in rows])
 
 
+def columns(path: Path) -> tuple[str, ...]:
+    """The names that any row of a pair file has, in alphabetical order."""
+    return tuple(sorted({str(name) for row in _rows(path) if isinstance(row, dict) for name in row}))
+
+
 def _rows(path: Path) -> Iterator[Any]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq

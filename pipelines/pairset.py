@@ -190,6 +190,7 @@ def describe_run(run: Path, episodes: int) -> RunUsed:
         run.resolve().name, str(saved.get("command") or ""), model, str(config.get("revision") or ""),
         float(temperature), float(top_p), int(max_tokens), episodes, lora, partner,
         str(played.get("clembench_commit") or ""), -1 if config.get("seed") is None else int(config["seed"]),
+        tuple(config.get("chat_template_kwargs") or ()),
     )  # fmt: skip
 
 

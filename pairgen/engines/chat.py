@@ -123,7 +123,7 @@ def load_chat(
         )
     kwargs = dict(template_kwargs or {})
     ends = [tokenizer.eos_token_id, *_configured_ends(model, revision, trust_remote_code)]
-    ends += _template_end(tokenizer, kwargs)
+    ends += template_end(tokenizer, kwargs)
     return Chat(
         model, tokenizer, tuple(dict.fromkeys(e for e in ends if e is not None)), kwargs, find_pieces(tokenizer)
     )
@@ -238,7 +238,7 @@ def _configured_ends(model: str, revision: str | None, trust_remote_code: bool) 
     return [found] if isinstance(found, int) else list(found or [])
 
 
-def _template_end(tokenizer: Any, kwargs: Mapping[str, Any]) -> list[int]:
+def template_end(tokenizer: Any, kwargs: Mapping[str, Any]) -> list[int]:
     """The special token that the template puts after a reply: a merged model may fail to name it as its EOS."""
     mark = "reply"
     turns = [{"role": "user", "content": "question"}, {"role": "assistant", "content": mark}]
