@@ -41,7 +41,7 @@ class RunUsed:
     """A run that the moves come from; empty or -1 where the run does not say.
 
     `lora` is the adapter that the model had, `partner` the model that spoke for the other players; `clembench` is the
-    commit of the checkout that the games came from, `chat_template_kwargs` what the chat template was given (KEY=VALUE).
+    commit of the checkout that the games came from; `chat_template_kwargs` (KEY=VALUE) went to the chat template.
     """
 
     name: str

@@ -29,7 +29,7 @@ OPTIONS = (
     click.option("--scheduler", default=None, metavar="NAME", help="How the rate falls, such as linear or cosine."),
     click.option("--warmup-ratio", type=Number(0, 1), default=None, help="Share of steps in which the rate rises."),
     click.option(
-        "--batch-size", type=click.IntRange(1), default=None, help="Rows a step, over all devices and accumulated steps."
+        "--batch-size", type=click.IntRange(1), default=None, help="Rows a step, over all devices and accumulation."
     ),
     click.option("--epochs", type=Number(0, min_open=True), default=None, help="How often each row is seen."),
     click.option(
