@@ -85,7 +85,7 @@ def _block(manifest: Manifest, place: str) -> str:
     template = Template(importlib.resources.files("pipelines").joinpath("card.md").read_text(encoding="utf-8"))
     v = m.versions
     return template.substitute(
-        title=_title(m), introduction=_introduction(m), place=place, model=_trainable(m), max_length=_max_length(m),
+        title=_title(m), introduction=_introduction(m), place=place, model=trainable(m), max_length=max_length_of(m),
         eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", room=_room(m),
         train=f"{m.train:,}", test=f"{m.test:,}", no_test="" if m.test else " There is no test side.",
         command=m.command, runs=_runs(m), seed=m.config.seed, content=m.content[:16],
@@ -138,7 +138,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "unknown"
 
 
-def _trainable(m: Manifest) -> str:
+def trainable(m: Manifest) -> str:
     """The one model on the Hub that all moves come from as it is there; with an adapter on it, it is another."""
     models = {r.model if not r.lora else "" for r in m.runs}
     return next((name for name in models if "/" in name and len(models) == 1), "MODEL")
@@ -173,7 +173,7 @@ def _longest_tokens(check: TokenCheck) -> int:
     return min(check.needed_length, check.max_length) if check.max_length else check.needed_length
 
 
-def _max_length(m: Manifest) -> int:
+def max_length_of(m: Manifest) -> int:
     """What holds the longest row: as counted, or the power of two, at a cautious number of characters in a token."""
     if m.quality.tokens:
         return m.quality.tokens.max_length or m.quality.tokens.needed_length
