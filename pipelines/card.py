@@ -52,7 +52,7 @@ def _block(manifest: Manifest, place: str) -> str:
     v = m.versions
     return template.substitute(
         title=_title(m), introduction=_introduction(m), mixture=_mixture(m), **_code(m, place),
-        max_length=max_length(m),
+        max_length=max_length_of(m),
         eval_argument='\n    eval_dataset=pairs["test"],' if m.test else "", room=_room(m),
         train=f"{m.train:,}", test=f"{m.test:,}", no_test="" if m.test else " There is no test side.",
         command=m.command, runs=_runs(m), seed=m.config.seed, content=m.content[:16],
@@ -122,7 +122,7 @@ def _table(m: Manifest) -> str:
 
 def _code(m: Manifest, place: str) -> dict[str, str]:
     """The parts of the code that say from where and which model: the one that played, or whichever the reader names."""
-    here, model = place == FOLDER, _trainable(m)
+    here, model = place == FOLDER, trainable(m)
     told = "To train a model, save this as `train.py` and run `python train.py MODEL` (a folder, or a name on the Hub):"
     used = [name for name, needed in (("os", here), ("sys", not model)) if needed]
     return {
@@ -135,7 +135,7 @@ def _code(m: Manifest, place: str) -> dict[str, str]:
     }
 
 
-def _trainable(m: Manifest) -> str:
+def trainable(m: Manifest) -> str:
     """The one model on the Hub that all moves come from as it is there; with an adapter on it, it is another."""
     models = {r.model if not r.lora else "" for r in m.runs}
     return next((name for name in models if "/" in name and len(models) == 1), "")
@@ -198,7 +198,7 @@ def _longest_tokens(check: TokenCheck) -> int:
     return min(check.needed_length, check.max_length) if check.max_length else check.needed_length
 
 
-def max_length(m: Manifest) -> int:
+def max_length_of(m: Manifest) -> int:
     """What holds the longest row: as counted, or the power of two, at a cautious number of characters in a token."""
     if m.quality.tokens:
         return m.quality.tokens.max_length or m.quality.tokens.needed_length

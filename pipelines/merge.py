@@ -56,6 +56,7 @@ def merge(
         plain = AutoModelForCausalLM.from_pretrained(base, revision=revision, dtype="auto")
     except Exception as error:
         raise cannot_load(base, error) from error
+    tied = _tied(plain)
     try:
         merged = PeftModel.from_pretrained(plain, str(adapter)).merge_and_unload(safe_merge=True)
     except Exception as error:  # a base of other sizes, weights that are no numbers, a torn file: peft's own words
@@ -64,7 +65,7 @@ def merge(
             f"{adapter} cannot be merged into {base} ({first}): give the adapter's own base with --model, or train "
             "again."
         ) from None
-    untied = _untie(merged)
+    untied = tied and _untie(merged)
     return finish_checkpoint(merged, base, revision, out, turn=turn, untied=untied)
 
 
@@ -132,17 +133,19 @@ def _check_out(out: Path, adapter: Path, base: str, *, overwrite: bool) -> None:
             raise UsageProblem(f"{out} holds no checkpoint, so --overwrite leaves it alone: use another --out.")
 
 
+def _tied(model: Any) -> bool:
+    head, table = model.get_output_embeddings(), model.get_input_embeddings()
+    return head is not None and head.weight is table.weight
+
+
 def _untie(model: Any) -> bool:
-    """Where the config says that both embeddings are one and they are not any more, say so in the config."""
+    """Where both embeddings were one and are not any more, say so in the config: one would be loaded as both."""
     import torch
 
-    config = model.config.get_text_config()
-    tied = bool(getattr(model.config, "tie_word_embeddings", False) or getattr(config, "tie_word_embeddings", False))
     head, table = model.get_output_embeddings(), model.get_input_embeddings()
-    if not tied or head is None or torch.equal(head.weight, table.weight):
+    if torch.equal(head.weight, table.weight):
         return False
-    head.weight = torch.nn.Parameter(head.weight.detach().clone())
-    for one in (model.config, config):
+    for one in (model.config, model.config.get_text_config()):
         one.tie_word_embeddings = False
     return True
 

@@ -16,13 +16,13 @@ from typing import Any
 from pairgen import __version__, store
 from pairgen.errors import PairgenError, UsageProblem
 from pairgen.records import Drop, Episode, Pair, TrainRow, from_dict, hub_features, to_dict
-from pipelines import card
+from pipelines import card, dpo_yaml
 from pipelines.fingerprint import CONFIGS, TABLES
 from pipelines.manifest import Manifest, RunUsed, Versions
 from pipelines.rollout_config import partner_of
 
 DROPPED, CARD = "dropped.parquet", "README.md"
-OWN = frozenset({DROPPED, CARD, "default", "full", store.MANIFEST, store.LOCK})
+OWN = frozenset({DROPPED, CARD, dpo_yaml.NAME, "default", "full", store.MANIFEST, store.LOCK})
 """What a pair set is made of, and what a push sends of it (but for the lock); --overwrite replaces nothing else."""
 
 
@@ -52,6 +52,7 @@ def write_pairset(
         _write_parquet(folder / DROPPED, Drop, drops)
         if train or test:
             (folder / CARD).write_bytes(card.encoded(card.render(manifest, card.FOLDER, old_card)))
+            (folder / dpo_yaml.NAME).write_text(dpo_yaml.render(manifest), encoding="utf-8")
         store.write_json(folder / store.MANIFEST, to_dict(manifest))
 
 

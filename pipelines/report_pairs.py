@@ -234,7 +234,7 @@ def _lengths(m: Manifest, sizes: Sizes, counted: Sequence[int]) -> str:
     tokens = m.quality.tokens
     in_tokens = ""
     if counted:
-        edges, limit = charts.bin_edges(counted), card.max_length(m)
+        edges, limit = charts.bin_edges(counted), card.max_length_of(m)
         rows_of = [Series("pairs", charts.binned(counted, edges))]
         mark = (float(limit), f"max_length {limit:,}")
         chart = charts.histogram("Tokens of a row", edges, rows_of, "tokens of prompt and longer side", "pairs", mark)

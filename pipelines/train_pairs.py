@@ -15,7 +15,7 @@ from pairgen.records import Pair, to_dict
 from pipelines import pairfile, pairset
 from pipelines.adopt import adopt
 from pipelines.funnel import meaning
-from pipelines.manifest import Manifest, content_of
+from pipelines.manifest import content_of
 from pipelines.quality_text import quality_lines, string_lines
 
 READ_BY_TRL = frozenset(
@@ -63,12 +63,12 @@ def load_pairs(source: str) -> Loaded:
 def _from_set(folder: Path) -> Loaded:
     manifest = pairset.read_manifest(folder)
     pairs = pairset.read_pairs(folder)
-    sides = ([p for p in pairs if p.split == side] for side in ("train", "test"))
+    train, test = ([p for p in pairs if p.split == side] for side in ("train", "test"))
     templates = {run.chat_template_kwargs for run in manifest.runs}
     template = templates.pop() if len(templates) == 1 else ()
     return Loaded(
-        folder.resolve().name, manifest.content, *sides, Counter(), tuple(r.model for r in manifest.runs if r.model),
-        template, tuple(quality_lines(manifest.quality)),
+        folder.resolve().name, manifest.content, train, test, Counter(),
+        tuple(r.model for r in manifest.runs if r.model), template, tuple(quality_lines(manifest.quality)),
     )  # fmt: skip
 
 
@@ -80,15 +80,9 @@ def _from_file(path: Path) -> Loaded:
     lines = [f"of {made.funnel[0].entered} pairs in {path.name}:"]
     lines += [f"  {r.count} {r.reason} ({meaning(r.reason)})" for r in repeats]
     unfit = Counter({r.reason: r.count for r in made.funnel[0].dropped})
-    return _loaded(path.name, made, pairs, unfit, lines, pairfile.columns(path))
-
-
-def _loaded(
-    name: str, made: Manifest, pairs: list[Pair], unfit: Counter[str], lines: list[str], columns: Iterable[str]
-) -> Loaded:
-    sides = ([p for p in pairs if p.split == side] for side in ("train", "test"))
     told = [*lines, *quality_lines(made.quality), *string_lines(made.quality)]
-    return Loaded(name, made.content, *sides, unfit, made.models, (), tuple(told), tuple(columns))
+    train, test = ([p for p in pairs if p.split == side] for side in ("train", "test"))
+    return Loaded(path.name, made.content, train, test, unfit, made.models, (), tuple(told), pairfile.columns(path))
 
 
 def _from_dataset(source: str, name: str) -> Loaded:

@@ -43,7 +43,7 @@ def test_a_plan_names_every_file_with_its_size_and_hash(pairs, no_network):
     summary = publish.as_summary(plan)
     assert [f["path"] for f in summary["files"]] == [
         "README.md", "default/train.parquet", "default/test.parquet", "full/train.parquet", "full/test.parquet",
-        "dropped.parquet", "manifest.json",
+        "dpo.yaml", "dropped.parquet", "manifest.json",
     ]  # fmt: skip
     for file in summary["files"][1:]:
         content = (pairs / file["path"]).read_bytes()
