@@ -20,7 +20,7 @@ def render(manifest: Manifest) -> str:
     """The configuration: hyperparameters as `pairgen dpo` has them, the length and the model as the set has them."""
     lines = [
         "# In this folder: trl dpo --config dpo.yaml",
-        "# What is given after it wins: --model_name_or_path CHECKPOINT --output_dir FOLDER; on the CPU: --use_cpu true",
+        "# What comes after it wins: --model_name_or_path CHECKPOINT --output_dir FOLDER; on a CPU: --use_cpu true",
         *_notes(manifest),
     ]
     return "\n".join([*lines, *(f"{name}: {_text(value)}" for name, value in _values(manifest).items())]) + "\n"
