@@ -10,7 +10,7 @@ import click
 from pairgen import __version__
 from pairgen.errors import PairgenError, UsageProblem, did_you_mean
 
-COMMANDS = ("doctor", "demo", "rollout", "import", "corrupt", "show", "push")
+COMMANDS = ("doctor", "demo", "rollout", "import", "corrupt", "show", "report", "push")
 
 
 class Commands(click.Group):

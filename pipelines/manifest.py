@@ -17,6 +17,7 @@ from pipelines.decontaminate import EvalSource, EvalSplit
 from pipelines.errands import DraftUse
 from pipelines.funnel import StageCount
 from pipelines.lengths import Lengths, lengths_of
+from pipelines.played import ModelPlayed, played_of
 from pipelines.refine import NO_QUALITY, Quality
 from pipelines.screen import Removed
 from pipelines.verdicts import recorded_side
@@ -98,7 +99,7 @@ class Manifest:
     `longest_row` is the characters of the longest prompt with the longer of its two sides; `longer_rejected` the share
     of pairs whose rejected side is the longer one; `unknown_finish` counts harvested moves that do not say why the
     model ended; `recorded_rejected` counts pairs whose rejected side is the model's own move; `drafts` says what models
-    were asked for; `content` is a hash of all rows.
+    were asked for; `content` is a hash of all rows; `played` says how the models did in the episodes.
     """
 
     kind: str
@@ -125,6 +126,7 @@ class Manifest:
     content: str
     quality: Quality = NO_QUALITY
     imported: str = ""
+    played: tuple[ModelPlayed, ...] = ()
 
 
 def make_manifest(
@@ -169,6 +171,7 @@ def make_manifest(
         content=content_of(pairs),
         quality=built.quality,
         imported=imported,
+        played=played_of(episodes),
     )  # fmt: skip
 
 
