@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from pipelines.lengths import Five
 
-WIDTH = 720
+WIDTH = 620
 PITCH, BAR = 26, 17
-PLOT = 230
+PLOT = 210
 FONT = 12
 UNSEEN = ((0x7F, 0x9F), (0x202A, 0x202E), (0x2066, 0x2069), (0xD800, 0xDFFF), (0xFFFE, 0xFFFF))
 """Control characters, marks that turn the direction of what follows, halves of surrogate pairs, no characters."""

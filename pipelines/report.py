@@ -238,7 +238,7 @@ def _verdicts(tally: Tally) -> str:
         "verdicts", "Verdicts", "What the game's own referee said when it was given either side at that very move. "
         "(order) marks a replay whose prompts say the same things in another order.",
         columns(*figures),
-        folded("Game × strategy", table(("game", "strategy", *head), listed), opened=True),
+        folded("Game × strategy", table(("game", "strategy", *head), listed)),
         f'<details class="data"><summary>Every verdict in full</summary>'
         f'{table(("side", "verdict", "pairs"), [(*k, n) for k, n in sorted(full.items())])}</details>',
     )  # fmt: skip

@@ -38,7 +38,7 @@ FILTERS = (
 
 
 class Tally(NamedTuple):
-    """What is counted while the episodes go by; `tokens` by game are of prompts, cached, of completions; then replies."""
+    """What is counted while the episodes go by. `tokens` by game are of prompts, cached, completions, then replies."""
 
     results: list[tuple[str, Result]]
     tokens: dict[str, list[int]]

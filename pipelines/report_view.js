@@ -76,7 +76,7 @@ function drawFilters(counts) {
   });
 }
 
-function refilter(keep = false) {
+function refilter() {
   const before = picked;
   const passed = store.filter(chosen, found);
   rows = passed.rows;
@@ -84,7 +84,7 @@ function refilter(keep = false) {
   const total = store.rows.length;
   const left = total < head.rows ? `, ${number(head.rows - total)} still being unpacked` : "";
   $("found").textContent = rows.length === total ? `${number(total)} ${head.kind}${left}` : `${number(rows.length)} of ${number(total)} ${head.kind}${left}`;
-  const kept = keep || before !== null ? rows.indexOf(before) : -1;
+  const kept = before === null ? -1 : rows.indexOf(before);
   place = Math.max(0, kept);
   drawList();
   if (!document.body.classList.contains("picked") || kept < 0) show(rows.length ? rows[place] : null);
@@ -160,6 +160,7 @@ async function show(row) {
   const parts = await (head.kind === "pairs" ? pairParts(row) : episodeParts(row));
   if (turn !== showing) return;
   $("detail").replaceChildren(steps(row), ...parts);
+  $("detail").dataset.place = place;
   $("detail").scrollTop = 0;
   const talk = $("detail").querySelector("details.prompt > .talk");
   if (talk) talk.scrollTop = talk.scrollHeight;
@@ -168,8 +169,9 @@ async function show(row) {
 function steps(row) {
   const copy = button("Copy link", copyLink, "l");
   copy.id = "copy";
-  return make("div", "steps",
-    button("‹ List", () => { document.body.classList.remove("picked"); markListed(); }, "Back to the list"),
+  const list = button("‹ List", () => { document.body.classList.remove("picked"); markListed(); }, "Back to the list");
+  list.className = "to-list";
+  return make("div", "steps", list,
     button("↑ Before", () => pick(place - 1), "k"), button("↓ Next", () => pick(place + 1), "j"),
     make("span", "gap"), make("span", "facts", `${number(place + 1)} of ${number(rows.length)}`), copy);
 }
@@ -421,7 +423,7 @@ async function start() {
   openTab(/^#(browse|pair=|episode=)/.test(location.hash) ? "browse" : "overview");
   let first = true;
   await store.load(() => {
-    if (first || store.rows.length === head.rows) { refilter(true); follow(); }
+    if (first || store.rows.length === head.rows) { refilter(); follow(); }
     else $("found").textContent = `${number(rows.length)} ${head.kind}, unpacking ${number(store.rows.length)} of ${number(head.rows)}`;
     first = false;
   });
