@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     import os
 
     import datasets
+    import polars
 
 __version__ = "0.1.0"
 
@@ -17,9 +18,24 @@ def load_pairs(folder: str | os.PathLike[str], config: str = "default") -> datas
 
     Raises PairgenError when the folder holds no pair set.
     """
-    from pathlib import Path
-
     import datasets
+
+    return datasets.load_dataset("parquet", data_files=_sides(folder, config))
+
+
+def load_frame(folder: str | os.PathLike[str], config: str = "full") -> polars.DataFrame:
+    """The pairs in a folder as one polars frame, train before test; the column `split` of `full` tells them apart.
+
+    Raises PairgenError when the folder holds no pair set.
+    """
+    import polars
+
+    return polars.read_parquet(list(_sides(folder, config).values()), glob=False)
+
+
+def _sides(folder: str | os.PathLike[str], config: str) -> dict[str, str]:
+    """The file of each split that is there, by its name."""
+    from pathlib import Path
 
     from pairgen.errors import PairgenError
 
@@ -29,6 +45,5 @@ def load_pairs(folder: str | os.PathLike[str], config: str = "default") -> datas
             f"{path} holds no pair set with the configuration {config!r}: give the --out folder of pairgen corrupt, "
             "and default or full."
         )
-    files = {side: str(path / config / f"{side}.parquet") for side in ("train", "test")}
-    there = {side: file for side, file in files.items() if Path(file).exists()}
-    return datasets.load_dataset("parquet", data_files=there)
+    files = {side: path / config / f"{side}.parquet" for side in ("train", "test")}
+    return {side: str(file) for side, file in files.items() if file.exists()}

@@ -138,10 +138,10 @@ def _facts(m: Manifest, tally: Tally) -> str:
     violated = _share(tally, "rejected", "violation")
     return tiles(
         [
-            (f"{m.pairs:,}", "pairs"), (f"{m.train:,} / {m.test:,}", "train / test"),
+            (f"{m.pairs:,}", f"pairs: {m.train:,} train, {m.test:,} test"),
             (str(len({c.game for c in m.table})), "games"), (str(len({c.strategy for c in m.table})), "strategies"),
-            (accepted, "of chosen sides accepted by the game master"),
-            (violated, "of rejected sides break a rule"),
+            (accepted, "of judged chosen sides are accepted"),
+            (violated, "of judged rejected sides break a rule"),
             (f"{m.longer_rejected:.1%}", "of rejected sides are the longer"),
         ]
     )  # fmt: skip

@@ -186,8 +186,13 @@ function chip(text, tone = "") {
   return make("span", "chip" + tone, plain(text));
 }
 
+// Grids, boards and maps are drawn with letters, which must stand below each other.
+const GRID = /(^|\n)[ |]*(\S[ |\t]){2,}\S?[ |]*\n[ |]*(\S[ |\t]){2,}/;
+const saidBox = (text) => make("div", GRID.test(text) ? "said grid" : "said");
+
 function bubble(message, by, more = "") {
-  const said = make("div", "said", shown(message.text));
+  const said = saidBox(message.text);
+  said.append(shown(message.text));
   if (!message.text) said.replaceChildren(make("span", "none", "(empty)"));
   const role = ["user", "assistant", "system"].includes(message.role) ? message.role : "user";
   const element = make("div", `bubble ${role} ${more}`, make("span", "by", plain(by)), said);
@@ -236,7 +241,7 @@ async function pairParts(row) {
 }
 
 function sideCard(one, parts, tag) {
-  const text = make("div", "said");
+  const text = saidBox(one.text);
   for (const [same, part] of parts) text.append(same ? shown(part) : make(tag, "", shown(part)));
   if (!one.text) text.append(make("span", "none", "(empty)"));
   const tone = one.verdict.startsWith("violation") ? " bad" : one.verdict.startsWith("accepted") ? " good" : "";
@@ -360,7 +365,7 @@ const THEMES = ["auto", "light", "dark"];
 function setTheme(theme) {
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
-  $("theme").textContent = "Theme: " + theme;
+  $("theme").textContent = "◐ " + theme;
   try { localStorage.setItem("pairgen-theme", theme); } catch { /* a file may have no storage */ }
 }
 function nextTheme() {

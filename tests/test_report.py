@@ -62,7 +62,7 @@ def test_the_overview_has_funnel_scores_verdicts_and_command(tmp_path):
     folder = write_pairs(tmp_path / "pairs", some_pairs, ENDED)
     report.write_report(folder, tmp_path / "r.html")
     text = words((tmp_path / "r.html").read_text())
-    for told in (meaning("outcome_lose"), "outcome_lose", "clemscore 50.00", "66.7% of rejected sides break a rule",
+    for told in (meaning("outcome_lose"), "outcome_lose", "clemscore 50.00", "66.7% of judged rejected sides",
                  "pairgen corrupt", "taboo longer 8 0 0 0 8 0",
                  "wordle longer 4 0 0 4 0 0", "Tokens were not counted"):  # fmt: skip
         assert told in text, told
