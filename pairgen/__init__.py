@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import os
-    from pathlib import Path
 
     import datasets
     import polars
@@ -21,21 +20,21 @@ def load_pairs(folder: str | os.PathLike[str], config: str = "default") -> datas
     """
     import datasets
 
-    files = {side: str(path) for side, path in _tables(folder, config).items()}
-    return datasets.load_dataset("parquet", data_files=files)
+    return datasets.load_dataset("parquet", data_files=_sides(folder, config))
 
 
 def load_frame(folder: str | os.PathLike[str], config: str = "full") -> polars.DataFrame:
-    """The pairs of both splits as one polars frame, a row a pair; with `full`, the column `split` tells them apart.
+    """The pairs in a folder as one polars frame, train before test; the column `split` of `full` tells them apart.
 
     Raises PairgenError when the folder holds no pair set.
     """
     import polars
 
-    return polars.concat([polars.read_parquet(path) for path in _tables(folder, config).values()])
+    return polars.read_parquet(list(_sides(folder, config).values()), glob=False)
 
 
-def _tables(folder: str | os.PathLike[str], config: str) -> dict[str, Path]:
+def _sides(folder: str | os.PathLike[str], config: str) -> dict[str, str]:
+    """The file of each split that is there, by its name."""
     from pathlib import Path
 
     from pairgen.errors import PairgenError
@@ -47,4 +46,4 @@ def _tables(folder: str | os.PathLike[str], config: str) -> dict[str, Path]:
             "and default or full."
         )
     files = {side: path / config / f"{side}.parquet" for side in ("train", "test")}
-    return {side: file for side, file in files.items() if file.exists()}
+    return {side: str(file) for side, file in files.items() if file.exists()}

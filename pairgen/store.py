@@ -294,11 +294,19 @@ def _arrow_fields(schema: dict[str, Any]) -> Any:
 
 def read_table(path: Path, cls: type[T]) -> list[T]:
     """The records of a table that `TableWriter` wrote; raises PairgenError where it cannot be read."""
+    return list(stream_table(path, cls))
+
+
+def stream_table(path: Path, cls: type[T]) -> Iterator[T]:
+    """`read_table`, some rows at a time: memory never holds all of them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        return [from_dict(cls, row) for row in pq.read_table(path).to_pylist()]
+        with pq.ParquetFile(path) as table:
+            for batch in table.iter_batches(ROWS_PER_WRITE):
+                for row in batch.to_pylist():
+                    yield from_dict(cls, row)
     except (pa.ArrowInvalid, OSError, KeyError, TypeError) as error:
         raise PairgenError(
             f"{path} cannot be read ({type(error).__name__}): it is damaged or of another version; make it again."

@@ -20,6 +20,7 @@ from pipelines.errands import DraftUse
 from pipelines.funnel import StageCount
 from pipelines.lengths import Lengths, lengths_of
 from pipelines.mixed import GENERAL, Mixed
+from pipelines.played import ModelPlayed, played_of
 from pipelines.refine import NO_QUALITY, Quality
 from pipelines.screen import Removed
 from pipelines.verdicts import recorded_side
@@ -115,7 +116,8 @@ class Manifest:
     `longest_row` is the characters of the longest prompt with the longer of its two sides; `longer_rejected` the share
     of pairs whose rejected side is the longer one; `unknown_finish` counts harvested moves that do not say why the
     model ended; `recorded_rejected` counts pairs whose rejected side is the model's own move; `drafts` says what models
-    were asked for; `content` is a hash of all rows; `mixed` says what else the set was mixed of, where it was.
+    were asked for; `content` is a hash of all rows; `mixed` says what else the set was mixed of, where it was; `played`
+    how the models did in the episodes.
     """
 
     kind: str
@@ -144,6 +146,7 @@ class Manifest:
     imported: str = ""
     judged: tuple[Judged, ...] = ()
     mixed: Mixed | None = None
+    played: tuple[ModelPlayed, ...] = ()
 
 
 def make_manifest(
@@ -177,6 +180,7 @@ def make_manifest(
         quality=built.quality,
         imported=imported,
         **_facts(built.train, built.test),
+        played=played_of(episodes),
     )  # fmt: skip
 
 

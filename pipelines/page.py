@@ -1,195 +1,150 @@
-"""One HTML file that needs no network: sections, charts, and items packed in blocks that the page unpacks when needed.
+"""The shell of a report: one HTML file that loads nothing, with its policy, style, scripts and data. Knows no section.
 
-Texts are escaped here, or packed so that the page can only show them as text. Knows nothing of pairs or runs.
+Whatever was said in a game is data: it stands in the page as JSON without `<` or as base64, or goes through `clean`.
 """
 
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import importlib.resources
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from html import escape
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
 from pairgen import __version__
+from pairgen.errors import UsageProblem
+from pairgen.store import write_atomic
+from pipelines.charts import clean
 
-BLOCK = 400
-"""Items in a block: what the page unpacks at once."""
-LONG_TABLE = 16
-"""Rows from which a table is folded."""
-
-
-class Section(NamedTuple):
-    """A part of the page with a heading; `html` is escaped already, `name` is its place in the address."""
-
-    name: str
-    heading: str
-    html: str
+SCRIPTS = ("report_diff.js", "report_data.js", "report_view.js")
+GENERATOR = b'<meta name="generator" content="pairgen report">'
+FIRST_BYTES = 2_000
+"""Within which a report says that it is one."""
 
 
-class Item(NamedTuple):
-    """One thing in the viewer. `filters` are short values by column, `body` tells all, with texts as places."""
+class Cover(NamedTuple):
+    """What a page says before its sections; `browse` names the tab of the viewer, `lead` is HTML."""
 
-    id: str
-    preview: str
-    filters: dict[str, str]
-    body: Callable[[Strings], dict[str, Any]]
-
-
-class Strings:
-    """The texts of a block, each once; `used` are the places that were asked for since it was last emptied."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-        self.used: set[int] = set()
-
-    def place(self, text: str) -> int:
-        found = self.texts.setdefault(text, len(self.texts))
-        self.used.add(found)
-        return found
-
-
-class Shape(NamedTuple):
-    """How the viewer presents items: `columns` with their labels, those to filter by, and where others are shown."""
-
-    kind: str
-    things: str
     title: str
-    labels: dict[str, str]
-    filters: tuple[str, ...]
-    heading: tuple[str, ...]
-    subtitle: tuple[str, ...]
-    outcome: str
+    lead: str
+    browse: str
 
 
-def write_page(
-    write: Callable[[str], Any], title: str, sections: Sequence[Section], shape: Shape, items: Iterable[Item]
-) -> int:
-    """Hand the page to `write` piece by piece, one block of items in memory at a time; the number of items.
-
-    The first section comes before the viewer, the others after it.
-    """
-    style, script = _file("report.css"), _file("report.js")
-    places = [(s.name, s.heading) for s in sections]
-    nav = " ".join(f'<a href="#{n}">{escape(h)}</a>' for n, h in (*places[:1], ("viewer", shape.title), *places[1:]))
-    told = {
-        "title": escape(title), "style": style, "script": script, "style_hash": _digest(style), "things": shape.things,
-        "script_hash": _digest(script), "nav": nav, "viewer_title": escape(shape.title),
-        "overview": "\n".join(map(_section, sections[:1])), "rest": "\n".join(map(_section, sections[1:])),
-        "footer": f"Made by pairgen {escape(__version__)}.",
+def write_page(out: Path, cover: Cover, sections: Sequence[str], head: dict[str, Any], blocks: Path) -> None:
+    """Write the page to `out`, all or nothing: `sections` are HTML, `blocks` the file that Blocks wrote."""
+    style = _file("report.css")
+    scripts = [_file(name) for name in SCRIPTS]
+    allowed = " ".join(_hash(script) for script in scripts)
+    policy = (
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; connect-src 'none'; img-src 'none'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    before, _, after = _file("report.html").partition("$blocks")
+    values = {
+        "policy": policy, "title": clean(cover.title), "style": style, "lead": cover.lead,
+        "browse": clean(cover.browse), "overview": "\n".join(sections), "head": json_text(head),
+        "footer": f"Written by pairgen {clean(__version__)}. It is complete: it loads nothing and sends nothing.",
+        "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
     }  # fmt: skip
-    before, after = (Template(part).substitute(told) for part in _file("report.html").split("$data"))
-    write(before)
-    index = _Index(shape)
-    for number, block in enumerate(_blocks(items)):
-        write(_packed(f"block-{number}", _block(block, index)))
-    write(_packed("index", index.plain()))
-    write(after)
-    return len(index.ids)
+
+    def write(path: Path) -> None:
+        with path.open("wb") as file:
+            file.write(Template(before).substitute(values).encode("utf-8"))
+            with blocks.open("rb") as data:
+                shutil.copyfileobj(data, file)
+            file.write(Template(after).substitute(values).encode("utf-8"))
+
+    write_atomic(out, write)
 
 
-class _Index:
-    """What the page must know of every item at once."""
-
-    def __init__(self, shape: Shape):
-        self.shape = shape
-        self.ids: list[str] = []
-        self.previews: list[str] = []
-        names = {*shape.filters, *shape.heading, *shape.subtitle, shape.outcome}
-        self.columns: dict[str, tuple[dict[str, int], list[int]]] = {name: ({}, []) for name in sorted(names)}
-
-    def add(self, item: Item) -> None:
-        self.ids.append(item.id)
-        self.previews.append(item.preview)
-        for name, (names, codes) in self.columns.items():
-            codes.append(names.setdefault(item.filters.get(name, ""), len(names)))
-
-    def plain(self) -> dict[str, Any]:
-        columns = {name: {"names": list(names), "codes": codes} for name, (names, codes) in self.columns.items()}
-        shown = self.shape._asdict() | {"size": BLOCK, "ids": self.ids, "previews": self.previews}
-        return {**shown, "columns": columns}
+def check_place(out: Path, folder: Path, *, overwrite: bool) -> None:
+    """Raise UsageProblem where a report of `folder` must not be written to `out`: within it, or over something else."""
+    if folder.resolve() in out.resolve().parents:
+        raise UsageProblem(f"{out} would lie in {folder}, which holds nothing of others: give another --out.")
+    if out.is_dir():
+        raise UsageProblem(f"{out} is a folder: give the path of an .html file.")
+    if not out.exists():
+        return
+    if not overwrite:
+        raise UsageProblem(f"{out} is there already: say --overwrite to replace it, or give another --out.")
+    with out.open("rb") as file:
+        if GENERATOR not in file.read(FIRST_BYTES):
+            raise UsageProblem(f"{out} is no report of pairgen, so --overwrite leaves it alone: give another --out.")
 
 
-def _blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    block: list[Item] = []
-    for item in items:
-        block.append(item)
-        if len(block) == BLOCK:
-            yield block
-            block = []
-    if block:
-        yield block
+def json_text(data: Any) -> str:
+    """JSON that ends no element and begins none, whatever is in it."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _block(items: Sequence[Item], index: _Index) -> dict[str, Any]:
-    strings, rows = Strings(), []
-    for item in items:
-        index.add(item)
-        strings.used = set()
-        rows.append({**item.body(strings), "t": sorted(strings.used)})
-    return {"strings": list(strings.texts), "items": rows}
+def section(name: str, title: str, lead: str, *parts: str) -> str:
+    """A section of the overview; `lead` is text, parts are HTML."""
+    told = f"<p>{clean(lead)}</p>" if lead else ""
+    return f'<section aria-labelledby="h-{name}"><h2 id="h-{name}">{clean(title)}</h2>{told}{"".join(parts)}</section>'
 
 
-def _packed(name: str, data: Any) -> str:
-    """Data as the page unpacks it: nothing in it can end the element that holds it."""
-    text = json.dumps(data, separators=(",", ":"))
-    packed = base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
-    return f'<script type="text/plain" id="{name}">{packed}</script>\n'
-
-
-def _section(section: Section) -> str:
-    return f'<section id="{section.name}"><h2>{escape(section.heading)}</h2>\n{section.html}\n</section>'
-
-
-def figure(name: str, title: str, svg: str) -> str:
-    """A chart with its title and a button that saves it."""
+def figure(name: str, caption: str, svg: str, data: str = "") -> str:
+    """A chart with its caption; `data` (HTML) are its numbers, folded."""
+    numbers = folded("Numbers", data) if data else ""
     return (
-        f'<figure id="{name}"><figcaption>{escape(title)} <button type="button" class="small">save SVG</button>'
-        f"</figcaption>{svg}</figure>"
+        f'<figure id="{name}"><figcaption>{clean(caption)}</figcaption><div class="plot">{svg}</div>{numbers}</figure>'
     )
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows as an HTML table; columns of numbers to the right."""
-    cells = [list(row) for row in rows]
-    numbers = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(header))]
-
-    def line(tag: str, row: Sequence[object]) -> str:
-        parts = zip(row, numbers, strict=True)
-        return "".join(f"<{tag}{' class=n' if right else ''}>{escape(_shown(c))}</{tag}>" for c, right in parts)
-
-    body = "".join(f"<tr>{line('td', row)}</tr>" for row in cells)
-    whole = (
-        f'<div class="scroll"><table><thead><tr>{line("th", header)}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
-    if len(cells) <= LONG_TABLE:
-        return whole
-    return f"<details><summary>{len(cells)} rows: {escape(', '.join(header))}</summary>{whole}</details>"
+def columns(*parts: str) -> str:
+    return f'<div class="columns">{"".join(parts)}</div>'
 
 
 def tiles(facts: Sequence[tuple[str, str]]) -> str:
-    """A few numbers in large print: the number and what it is."""
-    return '<div class="tiles">' + "".join(
-        f'<div class="tile"><b>{escape(number)}</b><span>{escape(what)}</span></div>' for number, what in facts
-    ) + "</div>"  # fmt: skip
+    """Big numbers, each with what it counts."""
+    items = "".join(f"<li><b>{clean(value)}</b><span>{clean(what)}</span></li>" for value, what in facts)
+    return f'<ul class="tiles">{items}</ul>'
 
 
-def _is_number(cell: object) -> bool:
-    return isinstance(cell, (int, float)) or (isinstance(cell, str) and cell[:-1].replace(".", "").isdigit())
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table of texts; numbers (also as text, with % or -) stand to the right."""
+    kind = {True: ' class="n"', False: ""}
+    right = [bool(rows) and all(_numeric(row[i]) for row in rows) for i in range(len(header))]
+
+    def cells(tag: str, row: Sequence[object]) -> str:
+        return "".join(f"<{tag}{kind[n]}>{clean(_shown(c))}</{tag}>" for c, n in zip(row, right, strict=True))
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return (
+        f'<div class="scroll"><table><thead><tr>{cells("th", header)}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
-def _shown(cell: object) -> str:
-    return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.2f}" if isinstance(cell, float) else str(cell)
+def folded(summary: str, inside: str, *, opened: bool = False) -> str:
+    """HTML that can be folded away."""
+    return f'<details class="data"{" open" if opened else ""}><summary>{clean(summary)}</summary>{inside}</details>'
+
+
+def note(text: str, *, warn: bool = False) -> str:
+    return f'<p class="note{" warn" if warn else ""}">{clean(text)}</p>'
+
+
+def code(text: str) -> str:
+    return f"<pre><code>{clean(text)}</code></pre>"
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _numeric(value: object) -> bool:
+    if isinstance(value, str):
+        return value in ("-", "none") or value.rstrip("%").replace(",", "").replace(".", "").isdigit()
+    return isinstance(value, (int, float))
 
 
 def _file(name: str) -> str:
     return importlib.resources.files("pipelines").joinpath(name).read_text(encoding="utf-8")
 
 
-def _digest(text: str) -> str:
-    """The hash by which the page's policy lets this very style or script run, and nothing else."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -15,11 +15,11 @@ from pipelines.balance import Quota, Shortage, balance
 from pipelines.dedup import Limits, repeats
 from pipelines.first_prompts import Templates, with_asked
 from pipelines.funnel import StageCount, count_stage
-from pipelines.lengths import Lengths, lengths_of
+from pipelines.lengths import Bin, Lengths, bins_of, lengths_of
 from pipelines.slim import dropped, frame_of, slim, without
 from pipelines.split import shared, sides
 from pipelines.thin import Thinning, thin
-from pipelines.tokens import COUNTED, Tokenizer, check_tokens
+from pipelines.tokens import COUNTED, Counted, Tokenizer, check_tokens
 
 
 class Plan(NamedTuple):
@@ -41,13 +41,15 @@ class TokenCheck:
     """The pairs as a trainer sees them, in tokens of one tokenizer.
 
     `needed_length` is the max_length that cuts nothing of the sound pairs, dropped ones over `max_length` among them.
-    `broken_prefix` counts pairs whose prompt the chat template writes otherwise once a reply follows.
+    `broken_prefix` counts pairs whose prompt the chat template writes otherwise once a reply follows. `totals` counts
+    the finished pairs by the tokens of the prompt and the longer side.
     """
 
     max_length: int
     needed_length: int
     broken_prefix: int
     lengths: tuple[Lengths, ...]
+    totals: tuple[Bin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def refine(pairs: Sequence[Pair], templates: Templates, plan: Plan, tokenizer: T
         take("shortcut", found.decided)
     quality = Quality(
         tuple(audit(rows, frame, plan.seed)), thinned, _short(short, plan.quota.total, rows.height), both,
-        TokenCheck(plan.max_length, counted.needed_length, counted.broken_prefix, _tokens(rows)) if counted else None,
+        _checked(plan.max_length, counted, rows) if counted else None,
     )  # fmt: skip
     return Refined(*_parts(listed, rows), drops, tuple(stages), quality)
 
@@ -125,6 +127,13 @@ def _short(short: Sequence[Shortage], total: int, pairs: int) -> tuple[Shortage,
     """With the total as it is in the end: thinning takes pairs, too."""
     other = [s for s in short if s.option != "total"]
     return (*other, *([Shortage("total", "", total, pairs)] if pairs < total else []))
+
+
+def _checked(max_length: int, counted: Counted, rows: pl.DataFrame) -> TokenCheck:
+    totals = rows.select(pl.col("prompt_tokens") + pl.max_horizontal("chosen_tokens", "rejected_tokens")).to_series()
+    return TokenCheck(
+        max_length, counted.needed_length, counted.broken_prefix, _tokens(rows), bins_of(totals.to_list())
+    )
 
 
 def _tokens(rows: pl.DataFrame) -> tuple[Lengths, ...]:

@@ -1,156 +1,202 @@
-"""What the report says of a run: how the games went, game by game, and every episode. Writes no file."""
+"""The report on a run: outcomes, clemscore, moves, tokens and faults, and every episode for the viewer.
+
+Reads the journal once, an episode at a time, and keeps counts.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pairgen import store
-from pairgen.records import OUTCOMES, Episode, Move, Player
-from pipelines import charts, page
-from pipelines.charts import Series
-from pipelines.page import Item, Section, Shape, Strings
+from pairgen.console import progress
+from pairgen.errors import PairgenError
+from pairgen.records import Episode, Message, Move
+from pipelines import charts
+from pipelines.blocks import Blocks
+from pipelines.charts import BLUE, ORANGE, SKY, Series
+from pipelines.page import Cover, code, figure, note, section, table, tiles, write_page
+from pipelines.played import ModelPlayed, learner_of, played
+from pipelines.played_page import played_parts, shown
+from pipelines.report import Written
+from pipelines.scoring import Result, result_of
 
-PREVIEW = 90
-SHAPE = Shape(
-    kind="episodes", things="episodes", title="Episodes", labels={},
-    filters=("game", "experiment", "outcome", "source"),
-    heading=("game", "experiment", "task", "sample"), subtitle=("game", "experiment", "task"), outcome="outcome",
+FIELDS = (
+    "id", "game", "experiment", "task", "sample", "seed", "outcome", "score", "source", "roles", "models", "players",
+    "fault", "moves",
 )  # fmt: skip
+FILTERS = (
+    ("game", "Game"),
+    ("outcome", "Outcome"),
+    ("roles", "Player"),
+    ("models", "Model"),
+    ("experiment", "Experiment"),
+)
 
 
-def subject(run: Path) -> tuple[str, Sequence[Section], Shape, Iterator[Item], int]:
-    """The title, sections and items of a run; its journal is read twice and never held."""
-    path = run / store.MANIFEST
-    manifest: dict[str, Any] = store.read_json(path) if path.exists() else {}
-    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
-    moves: Counter[int] = Counter()
-    tokens: Counter[int] = Counter()
-    finished: Counter[str] = Counter()
-    faults: Counter[tuple[str, str, str]] = Counter()
-    scores: dict[str, list[float]] = defaultdict(list)
-    for episode in store.stream_episodes(run):
-        outcomes[episode.game][episode.outcome] += 1
-        moves[len(episode.moves)] += 1
-        tokens.update(move.completion_tokens for move in episode.moves if move.completion_tokens >= 0)
-        finished.update(move.finish_reason or "not recorded" for move in episode.moves)
-        if episode.fault:
-            faults[episode.game, episode.fault.kind, episode.fault.message] += 1
-        if episode.main_score is not None and episode.outcome in ("success", "lose"):
-            scores[episode.game].append(episode.main_score)
-    count = moves.total()
-    sections = [
-        Section("overview", "Overview", _overview(manifest, count)),
-        Section("games", "Games", _games(manifest, outcomes, scores)),
-        Section("moves", "Moves", _moves(moves, tokens, finished)),
-        Section("faults", "Faults", _faults(manifest, faults)),
+class Tally(NamedTuple):
+    """What is counted while the episodes go by. `tokens` by game are of prompts, cached, completions, then replies."""
+
+    results: list[tuple[str, Result]]
+    tokens: dict[str, list[int]]
+    finish: Counter[str]
+    faults: Counter[tuple[str, str]]
+    example: dict[tuple[str, str], str]
+    violations: Counter[str]
+
+
+def write_report(run: Path, out: Path) -> Written:
+    """Write the report on the run in `run` to the file `out`. Raises PairgenError where it is none, or empty."""
+    store.check_run(run)
+    tally = Tally([], defaultdict(lambda: [0, 0, 0, 0]), Counter(), Counter(), {}, Counter())
+    with tempfile.TemporaryDirectory(prefix="pairgen-report-") as folder:
+        place = Path(folder) / "blocks"
+        with place.open("wb") as file:
+            blocks = Blocks(file)
+            with progress(None, "reading episodes", "episode") as bar:
+                for episode in store.stream_episodes(run):
+                    count(tally, episode)
+                    blocks.row(row_of(episode, blocks))
+                    bar.update()
+            blocks.close()
+        if not blocks.rows:
+            raise PairgenError(f"{run} holds no episode: play with pairgen rollout --out {run} --resume.")
+        head = {"kind": "episodes", "rows": blocks.rows, "texts": blocks.texts, "fields": FIELDS, "filters": FILTERS}
+        scores = played(tally.results)
+        cover = _cover(run.resolve().name, tally, scores)
+        write_page(out, cover, sections_of(tally, scores, _saved(run)), head, place)
+    return Written("episodes", blocks.rows, blocks.characters, out.stat().st_size)
+
+
+def row_of(episode: Episode, blocks: Blocks) -> list[Any]:
+    """An episode as the page has it, its fields in the order of `FIELDS`."""
+    e, name = episode, blocks.name
+    players = [
+        {"player": name(p.name), "role": name(p.role), "model": name(p.model), "learner": p.learner} for p in e.players
     ]
-    return f"{count:,} episodes: {run.resolve().name}", sections, SHAPE, items(run), count
+    fault = f"{e.fault.kind} after {e.fault.move} moves: {e.fault.message}" if e.fault else ""
+    return [
+        e.episode_id, name(e.game), name(e.experiment), e.task_id, e.sample, e.seed, name(e.outcome), e.main_score,
+        name(e.source), sorted({p["role"] for p in players}), sorted({p["model"] for p in players}), players,
+        blocks.text(fault), [_move(m, blocks) for m in e.moves],
+    ]  # fmt: skip
 
 
-def items(run: Path) -> Iterator[Item]:
-    """Every episode of the journal, in its order."""
-    return map(_item, store.stream_episodes(run))
-
-
-def _item(e: Episode) -> Item:
-    said = next((move.reply for move in e.moves), e.fault.message if e.fault else "")
-    filters = {
-        "game": e.game, "experiment": e.experiment, "task": str(e.task_id), "outcome": e.outcome, "source": e.source,
-        "sample": f"sample {e.sample}",
-    }  # fmt: skip
-    return Item(e.episode_id, " ".join(said.split())[:PREVIEW], filters, lambda strings: _body(e, strings))
-
-
-def _body(e: Episode, strings: Strings) -> dict[str, Any]:
-    facts = {
-        "score": "" if e.main_score is None else f"{e.main_score:g}", "moves": str(len(e.moves)), "seed": str(e.seed),
-        "fault": f"{e.fault.kind}: {e.fault.message}" if e.fault else "", "clemcore": e.clemcore_version,
-    }  # fmt: skip
-    talks = [(player, [move for move in e.moves if move.player == player.name]) for player in e.players]
+def _move(m: Move, blocks: Blocks) -> dict[str, Any]:
+    prompt = blocks.talk(m.prompt)
     return {
-        "facts": [[name, strings.place(text)] for name, text in facts.items()],
-        "players": [_player(player, moves, strings) for player, moves in talks if moves],
-    }
+        "index": m.index, "player": blocks.name(m.player), "role": blocks.name(m.role), "prompt": prompt,
+        "said": blocks.talk([Message("assistant", m.reply)], prompt), "raw": blocks.text(m.raw_reply),
+        "violation": blocks.text(m.violation), "finish": blocks.name(m.finish_reason),
+        "tokens": [m.prompt_tokens, m.completion_tokens],
+    }  # fmt: skip
 
 
-def _player(player: Player, moves: Sequence[Move], strings: Strings) -> dict[str, Any]:
-    """What one player saw and said: the last prompt holds all before it, but for what a game leaves out later."""
-    talk: list[list[Any]] = [[m.role, strings.place(m.content)] for m in moves[-1].prompt]
-    talk.append(["assistant", strings.place(moves[-1].reply), strings.place(moves[-1].violation)])
-    return {"name": player.name, "role": player.role, "model": player.model, "talk": talk}
+def count(tally: Tally, episode: Episode) -> None:
+    tally.results.append((learner_of(episode), result_of(episode)))
+    for m in episode.moves:
+        tally.finish[m.finish_reason or "unknown"] += 1
+        tally.violations[episode.game] += bool(m.violation)
+        if m.completion_tokens >= 0:
+            sums = tally.tokens[episode.game]
+            for place, number in enumerate((m.prompt_tokens, m.cached_tokens, m.completion_tokens, 1)):
+                sums[place] += max(0, number)
+    if episode.fault:
+        key = (episode.game, episode.fault.kind)
+        tally.faults[key] += 1
+        tally.example.setdefault(key, episode.fault.message)
 
 
-def _overview(m: dict[str, Any], count: int) -> str:
-    facts = [(f"{count:,}", "episodes")]
-    for key, what in (("clemscore", "clemscore"), ("average_played", "% played"), ("average_quality", "quality score")):
-        if isinstance(m.get(key), (int, float)):
-            facts.append((f"{m[key]:.2f}", what))
-    last = m.get("last_session") or {}
-    if last.get("seconds"):
-        facts.append((f"{last['episodes'] / last['seconds']:.2f}", "episodes/s in the last session"))
-        facts.append((f"{last['completion_tokens'] / last['seconds']:,.0f}", "output tokens/s"))
-        facts.append(
-            (f"{last['cached_tokens'] / max(1, last['prompt_tokens']):.0%}", "of prompt tokens from the cache")
+def _saved(run: Path) -> dict[str, Any]:
+    path = run / store.CONFIG
+    found = store.read_json(path) if path.exists() else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _cover(name: str, tally: Tally, scores: Sequence[ModelPlayed]) -> Cover:
+    games = len({r.game for _, r in tally.results})
+    models = ", ".join(s.model for s in scores)
+    lead = f"{len(tally.results):,} episodes of {games} game{'s' * (games != 1)}, played by {models}."
+    return Cover(f"Run: {name}", charts.clean(lead), f"Episodes ({len(tally.results):,})")
+
+
+def sections_of(tally: Tally, scores: Sequence[ModelPlayed], saved: dict[str, Any]) -> list[str]:
+    """The overview."""
+    return [
+        _facts(tally, scores),
+        section("played", "Outcomes, clemscore and moves", "Scored as clem eval does.", *played_parts(scores)),
+        _tokens(tally),
+        _faults(tally),
+        _made(saved),
+    ]
+
+
+def _facts(tally: Tally, scores: Sequence[ModelPlayed]) -> str:
+    won = sum(r.outcome == "success" for _, r in tally.results)
+    facts = [
+        (f"{len(tally.results):,}", "episodes"),
+        (f"{sum(r.moves for _, r in tally.results):,}", "moves of models"),
+        (f"{won:,}", "episodes won"),
+    ]
+    facts += [(shown(s.clemscore), f"clemscore of {s.model}") for s in scores[:3]]
+    return tiles([*facts, (f"{sum(tally.faults.values()):,}", "faults")])
+
+
+def _tokens(tally: Tally) -> str:
+    if not tally.tokens:
+        return section(
+            "tokens", "Tokens", "The episodes do not say how many tokens they took (imported results do not)."
         )
-    config = m.get("config") or {}
-    told = [(name, str(value)) for name, value in config.items() if value not in (None, "", [], False)]
-    shown = f"<details><summary>how it was played</summary>{page.table(('option', 'value'), told)}</details>"
-    return f"{page.tiles(facts)}{shown if told else ''}"
-
-
-def _games(m: dict[str, Any], outcomes: dict[str, Counter[str]], scores: dict[str, list[float]]) -> str:
-    games = sorted(outcomes)
-    series = [
-        Series(outcome, tuple(float(outcomes[game][outcome]) for game in games))
-        for outcome in OUTCOMES
-        if any(outcomes[game][outcome] for game in games)
-    ]
-    chart = page.figure("chart-outcomes", "Outcomes", charts.bars("Outcomes by game", games, series, "episodes"))
-    played, quality = m.get("played_by_game") or {}, m.get("quality_by_game") or {}
-    names = [s.name for s in series]
-    rows = [
-        (game, *(outcomes[game][name] for name in names), _told(played.get(game)), _told(quality.get(game)))
-        for game in games
-    ]
-    everything = sorted(value for values in scores.values() for value in values)
-    edges = [float(i) for i in range(0, 101, 10)]
-    main = charts.histogram("Main scores", edges, [Series("episodes", charts.binned(everything, edges))],
-                            "main score of played episodes", "episodes")  # fmt: skip
-    figures = chart + (page.figure("chart-scores", "Scores", main) if everything else "")
-    return f'<div class="charts">{figures}</div>{page.table(("game", *names, "% played", "quality"), rows)}'
-
-
-def _told(value: object) -> str:
-    return f"{value:.2f}" if isinstance(value, (int, float)) else "none"
-
-
-def _moves(moves: Counter[int], tokens: Counter[int], finished: Counter[str]) -> str:
-    figures = [("chart-moves", "Moves per episode", "moves of model players", "episodes", moves)]
-    if tokens:
-        figures.append(("chart-tokens", "Length of replies", "tokens", "moves", tokens))
-    drawn = "".join(
-        page.figure(name, title, _counted(title, counts, unit, things)) for name, title, unit, things, counts in figures
+    parts = (
+        Series("prompt, cached", SKY, "#222222"),
+        Series("prompt, computed", BLUE),
+        Series("completion", ORANGE, "#222222"),
     )
-    ended = page.table(("how the model ended", "moves"), finished.most_common())
-    return f'<div class="charts">{drawn}</div>{ended}'
+    rows = [
+        (g, (cached, max(0, prompt - cached), done)) for g, (prompt, cached, done, _) in sorted(tally.tokens.items())
+    ]
+    numbers = [
+        (g, n, prompt, cached, done, f"{done / n:.1f}")
+        for g, (prompt, cached, done, n) in sorted(tally.tokens.items())
+        if n
+    ]
+    header = ("game", "replies", "prompt tokens", "of them cached", "completion tokens", "a reply")
+    ends = ", ".join(f"{n:,} {reason}" for reason, n in tally.finish.most_common())
+    chart = charts.stacked("Tokens by game", "tokens", rows, parts)
+    return section(
+        "tokens", "Tokens", "", figure("chart-tokens", "Tokens by game", chart, table(header, numbers)),
+        note(f"Why replies ended: {ends}."),
+    )  # fmt: skip
 
 
-def _counted(title: str, counts: Counter[int], unit: str, things: str) -> str:
-    """A histogram of numbers that were counted already."""
-    edges = charts.bin_edges([float(value) for value in counts])
-    values = [0.0] * (len(edges) - 1)
-    for value, times in counts.items():
-        place = charts.binned([float(value)], edges).index(1.0)
-        values[place] += times
-    return charts.histogram(title, edges, [Series(things, tuple(values))], unit, things)
+def _faults(tally: Tally) -> str:
+    rows = [(game, kind, n, tally.example[game, kind][:300]) for (game, kind), n in sorted(tally.faults.items())]
+    parts = (
+        [table(("game", "fault", "episodes", "such as"), rows)]
+        if rows
+        else [note("Every episode was played to its end.")]
+    )
+    broken = [(game, n) for game, n in sorted(tally.violations.items()) if n]
+    if broken:
+        parts.append(table(("game", "moves that the game master did not accept"), broken))
+    return section("faults", "Faults and violations", "", *parts)
 
 
-def _faults(m: dict[str, Any], faults: Counter[tuple[str, str, str]]) -> str:
-    fixes = {(f["game"], f["kind"]): f["fix"] for f in m.get("faults") or [] if isinstance(f, dict) and "fix" in f}
-    rows = [(*name, times, fixes.get(name[:2], "")) for name, times in faults.most_common()]
-    left = (m.get("evaluation") or {}).get("left_out")
-    told = f"<p>{left:,} evaluation instances were not played.</p>" if left else ""
-    return told + (page.table(("game", "kind", "message", "episodes", "fix"), rows) if rows else "<p>None.</p>")
+def _made(saved: dict[str, Any]) -> str:
+    config = saved.get("config") or {}
+    rows = [(key, value) for key, value in config.items() if value not in (None, "", [], {}, False)]
+    named = [(key, _public(key, value)) for key, value in rows]
+    return section(
+        "made", "How it was made", "", code(f"pairgen {saved.get('command', '')}"), table(("option", "value"), named)
+    )
+
+
+def _public(key: str, value: object) -> str:
+    """A value without the place that it has on this machine."""
+    if isinstance(value, list):
+        return ", ".join(_public(key, v) for v in value)
+    text = str(value)
+    return Path(text).name if text.startswith(("/", "~", ".")) else text

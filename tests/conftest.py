@@ -1,6 +1,8 @@
 """What several test modules share."""
 
 import asyncio
+import os
+import shutil
 
 import pytest
 
@@ -43,3 +45,18 @@ def server(tmp_path_factory):
     yield server
     loop.run_until_complete(server.__aexit__())
     loop.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium. One for a module: while it is there, nothing else may run an event loop."""
+    from playwright.sync_api import sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = os.environ.get("PAIRGEN_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.fail("No Chromium is here: apt-get install chromium, or name one in PAIRGEN_CHROMIUM.", pytrace=False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()

@@ -10,7 +10,12 @@ from types import MappingProxyType
 from pairgen import store
 from pairgen.records import Episode, Fault, InstanceKey, Message, Move, Pair, Player, content_id, instance_hash
 from pairgen.strategy import Corruption, Decline, Material, Strategy
-from pipelines.decontaminate import EvalSource, EvalSplit
+from pipelines import pairset
+from pipelines.corrupt import Built, CorruptConfig
+from pipelines.decontaminate import NO_EVAL_SPLIT, EvalSource, EvalSplit
+from pipelines.funnel import ReasonCount, StageCount
+from pipelines.manifest import make_manifest
+from pipelines.refine import NO_QUALITY, Quality
 
 PLAYERS = (Player("Player 1", "Giver", "tiny"), Player("Player 2", "Guesser", "tiny"))
 
@@ -112,3 +117,25 @@ def write_run(folder: Path, episodes: Sequence[Episode]) -> Path:
         journal.append(episode)
     journal.close()
     return folder
+
+
+NASTY = (
+    "</script><script>window.hit=1</script>", "<img src=x onerror=window.hit=2>", "<!-- <script>",
+    "]]><svg/onload=window.hit=3>",
+    "javascript:window.hit=4", "{{7*7}} ${window.hit=5} <%= 1 %>", "\u202eright to left\u2066", "a\x00b\x1b[2Jc\x7f",
+    "long" * 2_000, "", "🦊 👩‍👩‍👧 é 漢字", "\" ' onmouseover=window.hit=6 & &amp; &lt;",
+)  # fmt: skip
+"""What a model might say to a page that shows it."""
+
+
+def write_pairs(
+    out: Path, pairs: Sequence[Pair], episodes: Sequence[Episode] = (), quality: Quality = NO_QUALITY
+) -> Path:
+    """A pair set of just these pairs, each on the side of the split that it names."""
+    train, test = ([p for p in pairs if p.split == side] for side in ("train", "test"))
+    funnel = (StageCount("harvest", "moves", len(pairs) + 3, len(pairs), (ReasonCount("outcome_lose", 3),)),)
+    built = Built(train, test, [], funnel, quality=quality)
+    config = CorruptConfig(strategy=("longer",), tokenizer="tiny" if quality.tokens else "")
+    made = make_manifest(built, config, NO_EVAL_SPLIT, [], episodes, [], pairset.versions(episodes))
+    pairset.write_pairset(out, train, test, [], made)
+    return out

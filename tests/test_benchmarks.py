@@ -21,6 +21,7 @@ def load(name):
 
 
 evidence, surfaces, verify = load("evidence"), load("surfaces"), load("verify")
+report = load("report")
 
 
 def cells(lines):
@@ -94,3 +95,15 @@ def test_verification_is_timed_both_ways_on_the_same_game(server, games, trip): 
     assert len(speed.together) == len(speed.apart) == 2 and sum(speed.apart) > 0
     rows = verify.rows_of([speed._replace(together=[1.0, 2.0, 9.0], apart=[5.0])])
     assert rows[-1] == ("all", 1, 20, "10.0", "2.0", "5.0")
+
+
+def test_copies_of_pairs_differ_and_go_on_from_each_other_as_the_real_ones_do():
+    first = (Message("user", "Rules of the game."),)
+    second = (*first, Message("assistant", "several words that are said"), Message("user", "another word please"))
+    real = [make_pair(1, prompt=first, chosen=(second[1],), split="train"), make_pair(1, prompt=second, split="train")]
+    made = list(report.copies(real, 200))
+    assert made[:2] == real and len({p.pair_id for p in made}) == 200
+    assert all(
+        later.prompt[:2] == (*early.prompt, *early.chosen) for early, later in zip(made[::2], made[1::2], strict=True)
+    )
+    assert len({p.chosen for p in made[::2]}) > 5

@@ -79,16 +79,16 @@ def test_load_pairs_gives_both_configurations(tmp_path):
     for folder, config in ((tmp_path, "default"), (tmp_path / "pairs", "other")):
         with pytest.raises(PairgenError, match="holds no pair set"):
             pairgen.load_pairs(folder, config)
+        with pytest.raises(PairgenError, match="holds no pair set"):
+            pairgen.load_frame(folder, config)
 
 
-def test_load_frame_gives_all_rows_of_both_sides(tmp_path):
-    write(tmp_path / "pairs")
-    frame = pairgen.load_frame(tmp_path / "pairs")
-    manifest = pairset.read_manifest(tmp_path / "pairs")
-    assert frame["split"].value_counts(sort=True).rows() == [("train", manifest.train), ("test", manifest.test)]
-    assert pairgen.load_frame(tmp_path / "pairs", "default").columns == ["prompt", "chosen", "rejected"]
-    with pytest.raises(PairgenError, match="holds no pair set"):
-        pairgen.load_frame(tmp_path)
+def test_load_frame_gives_every_pair_train_first(tmp_path):
+    built = write(tmp_path / "pairs[1]")
+    frame = pairgen.load_frame(tmp_path / "pairs[1]")
+    assert frame["split"].to_list() == ["train"] * len(built.train) + ["test"] * len(built.test)
+    assert [from_dict(Pair, row) for row in frame.to_dicts()] == [*built.train, *built.test]
+    assert pairgen.load_frame(tmp_path / "pairs[1]", "default").columns == ["prompt", "chosen", "rejected"]
 
 
 def test_old_releases_of_datasets_can_read_the_features(tmp_path):

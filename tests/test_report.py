@@ -1,148 +1,145 @@
-"""What `pairgen report` writes, without a browser: one file, whole, beside the set and never in it."""
+"""A report says what the manifest and the rows say, for every pair and episode, and leaves the folder as it is."""
 
-import base64
-import gzip
 import json
 import re
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from factories import make_episode, make_episodes, make_pair, write_run
+from factories import make_episode, make_episodes, make_move, make_pair, write_pairs, write_run
+from test_refine import refined, some
+from test_tokens import Words
 
 from pairgen.cli import main
-from pipelines import page
-from pipelines.page import Item, Section, Shape, write_page
-from pipelines.pairset import read_manifest, read_pairs
+from pairgen.records import Player
+from pipelines import report, report_run
+from pipelines.funnel import meaning
 
-SHAPE = Shape("pairs", "pairs", "Pairs", {}, ("game",), ("game",), ("game",), "game")
-
-
-@pytest.fixture(autouse=True)
-def scene(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows = [{"prompt": f"p{i // 3}", "chosen": f"c{i}", "rejected": f"r{i} is longer"} for i in range(50)]
-    Path("x.json").write_text(json.dumps(rows))
-    call("import", "x.json", "--out", "pairs")
-    write_run(Path("run"), [*make_episodes(tasks=5), make_episode(9, outcome="error"), make_episode(8, outcome="lose")])
+ENDED = [make_episode(1), make_episode(2, outcome="aborted", main_score=None)]
 
 
-def call(*arguments):
-    return CliRunner().invoke(main, list(arguments), catch_exceptions=False)
+def pairs(count=12, **fields):
+    return [make_pair(n, split="test" if n % 4 == 0 else "train", **fields) for n in range(count)]
 
 
-def unpacked(path):
-    """The data of a page, by the id of the element that holds it."""
-    found = re.findall(r'<script type="text/plain" id="([^"]+)">([^<]*)</script>', Path(path).read_text())
-    return {name: json.loads(gzip.decompress(base64.b64decode(text))) for name, text in found}
+def run(*arguments):
+    return CliRunner().invoke(main, ["report", *map(str, arguments)])
 
 
-def test_all_pairs_are_in_the_page_whole():
-    told = json.loads(call("report", "pairs", "--json").stdout.splitlines()[-1])
-    assert (told["out"], told["pairs"]) == ("pairs.report.html", 50)
-    data = unpacked("pairs.report.html")
-    pairs = {pair.pair_id: pair for pair in read_pairs(Path("pairs"))}
-    assert sorted(data["index"]["ids"]) == sorted(pairs)
-    strings, rows = data["block-0"]["strings"], data["block-0"]["items"]
-    for name, row in zip(data["index"]["ids"], rows, strict=True):
-        for side in ("prompt", "chosen", "rejected"):
-            said = [(role, strings[i]) for role, i in row[side]]
-            assert said == [(m.role, m.content) for m in getattr(pairs[name], side)]
-    assert len(strings) == len(set(strings))
+def head_of(text):
+    return json.loads(re.search(r'<script type="application/json" id="head">(.*?)</script>', text)[1])
 
 
-def test_the_report_lies_beside_the_set_which_stays_as_it_is():
-    before = sorted(str(path) for path in Path("pairs").rglob("*"))
-    call("report", "pairs")
-    assert sorted(str(path) for path in Path("pairs").rglob("*")) == before
-    assert Path("pairs.report.html").is_file()
-    assert call("report", ".").exit_code == 1
+def words(text):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
 
 
-def test_the_same_set_gives_the_same_bytes():
-    first = call("report", "pairs", "--out", "a.html")
-    assert first.exit_code == 0
-    call("report", "pairs", "--out", "b.html")
-    assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
+def snapshot(folder):
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in folder.rglob("*") if p.is_file()}
 
 
-def test_a_file_that_is_there_is_replaced_only_when_told():
-    Path("mine.html").write_text("mine")
-    refused = call("report", "pairs", "--out", "mine.html")
-    assert refused.exit_code == 2 and "--overwrite" in refused.output
-    assert Path("mine.html").read_text() == "mine"
-    assert call("report", "pairs", "--out", "mine.html", "--overwrite").exit_code == 0
-    assert "<!doctype html>" in Path("mine.html").read_text()
-    assert "name a file" in call("report", "pairs", "--out", "run").output
+def test_the_report_on_a_set_is_written_beside_it_and_leaves_it_alone(tmp_path):
+    folder = write_pairs(tmp_path / "pairs", pairs(), make_episodes())
+    before = snapshot(folder)
+    done = run(folder, "--json")
+    assert done.exit_code == 0, done.output
+    out = tmp_path / "pairs.report.html"
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert (summary["kind"], summary["rows"], summary["out"]) == ("pairs", 12, str(out))
+    assert summary["size"] == out.stat().st_size
+    assert snapshot(folder) == before and {p.name for p in tmp_path.iterdir()} == {"pairs", "pairs.report.html"}
+    text = out.read_text()
+    assert head_of(text)["rows"] == 12 and head_of(text)["kind"] == "pairs"
+    again = run(folder)
+    assert (again.exit_code, "--overwrite" in again.output) == (2, True)
+    assert run(folder, "--overwrite").exit_code == 0 and out.read_text() == text
 
 
-def test_the_funnel_and_the_audit_are_tables_of_the_page():
-    call("report", "pairs")
-    text, manifest = Path("pairs.report.html").read_text(), read_manifest(Path("pairs"))
-    assert f"{manifest.train} train, {manifest.test} test" in text
-    assert "the longer side" in text and "chart-funnel" in text
-    assert "Not checked: the set may hold evaluation instances" in text
+def test_the_overview_has_funnel_scores_verdicts_and_command(tmp_path):
+    some_pairs = [
+        *pairs(8),
+        *(make_pair(n, game="wordle", split="train", rejected_verdict="accepted") for n in range(4)),
+    ]
+    folder = write_pairs(tmp_path / "pairs", some_pairs, ENDED)
+    report.write_report(folder, tmp_path / "r.html")
+    text = words((tmp_path / "r.html").read_text())
+    for told in (meaning("outcome_lose"), "outcome_lose", "clemscore 50.00", "66.7% of judged rejected sides",
+                 "pairgen corrupt", "taboo longer 8 0 0 0 8 0",
+                 "wordle longer 4 0 0 4 0 0", "Tokens were not counted"):  # fmt: skip
+        assert told in text, told
 
 
-def test_a_run_tells_outcomes_moves_and_faults():
-    told = json.loads(call("report", "run", "--json").stdout.splitlines()[-1])
-    assert (told["kind"], told["episodes"]) == ("episodes", 12)
-    text, data = Path("run.report.html").read_text(), unpacked("run.report.html")
-    assert "it broke" in text and "Moves per episode" in text
-    assert sorted(data["index"]["columns"]["outcome"]["names"]) == ["error", "lose", "success"]
-    talk = data["block-0"]["items"][0]["players"][0]["talk"]
-    strings = data["block-0"]["strings"]
-    assert [(role, strings[i]) for role, i, *_ in talk][-1][0] == "assistant"
+def test_tokens_are_drawn_against_max_length_where_they_were_counted(tmp_path):
+    made = refined(some(tasks=10), tokenizer=Words(), max_length=40)
+    assert sum(b.pairs for b in made.quality.tokens.totals) == len(made.train) + len(made.test)
+    folder = write_pairs(tmp_path / "pairs", [*made.train, *made.test], quality=made.quality)
+    report.write_report(folder, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert 'id="chart-tokens"' in text and "max_length 40" in text and "Tokens were not counted" not in text
+    assert 'id="chart-audit"' in text
 
 
-def test_what_is_neither_set_nor_run_is_said():
-    Path("empty").mkdir()
-    result = call("report", "empty")
-    assert result.exit_code == 1 and "neither a pair set nor a run" in result.output
-    assert call("report", "run", "--tokenizer", "x").exit_code == 2
+def test_a_set_of_an_older_release_says_what_its_manifest_lacks(tmp_path):
+    folder = write_pairs(tmp_path / "pairs", pairs(), make_episodes())
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["played"]
+    path.write_text(json.dumps(manifest))
+    report.write_report(folder, tmp_path / "r.html")
+    assert "has no scores by game" in (tmp_path / "r.html").read_text()
 
 
-def test_items_are_packed_in_blocks_and_one_at_a_time(monkeypatch):
-    monkeypatch.setattr(page, "BLOCK", 10)
-    open_items, most, texts = 0, 0, []
-
-    def items():
-        nonlocal open_items, most
-        for i in range(35):
-            open_items += 1
-            most = max(most, open_items)
-            yield Item(f"i{i}", "p", {"game": "g"}, lambda strings: {"facts": [["n", strings.place("same")]]})
-
-    def write(text):
-        nonlocal open_items
-        open_items = 0
-        texts.append(text)
-
-    assert write_page(write, "T", [Section("a", "A", "")], SHAPE, items()) == 35
-    assert most == 10
-    assert sum('id="block-' in text for text in texts) == 4
+def test_the_report_on_a_run_has_outcomes_tokens_and_faults(tmp_path):
+    episodes = [
+        make_episode(1, moves=2), make_episode(2, outcome="error", main_score=None),
+        make_episode(3, outcome="aborted", main_score=None, moves=[make_move(0, violation="no tag"), make_move(1)]),
+    ]  # fmt: skip
+    folder = write_run(tmp_path / "run", episodes)
+    before = snapshot(folder)
+    done = run(folder, "--out", tmp_path / "r.html", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout.splitlines()[-1])["kind"] == "episodes"
+    assert snapshot(folder) == before
+    page = (tmp_path / "r.html").read_text()
+    text = words(page)
+    assert "game_error 1 it broke" in text and "taboo 10 70 0 40 4.0" in text and "clemscore 50.00" in text
+    assert "taboo 1" in text.split("did not accept")[1]
+    assert head_of(page)["rows"] == 3 and "/models/tiny" not in page
 
 
-def test_a_title_cannot_end_its_element():
-    texts = []
-    write_page(texts.append, "</title><script>", [Section("a", "<b>", page.table(("<h>",), [("<c>",)]))], SHAPE, [])
-    text = "".join(texts)
-    assert "</title><script>" not in text
-    assert "&lt;/title&gt;&lt;script&gt;" in text and "&lt;h&gt;" in text and "&lt;c&gt;" in text
+def test_imported_episodes_say_that_they_know_no_tokens(tmp_path):
+    moves = [make_move(0, prompt_tokens=-1, completion_tokens=-1, cached_tokens=-1)]
+    report_run.write_report(write_run(tmp_path / "run", [make_episode(moves=moves)]), tmp_path / "r.html")
+    assert "do not say how many tokens" in (tmp_path / "r.html").read_text()
 
 
-def test_long_tables_are_folded():
-    assert "<details>" not in page.table(("n",), [(i,) for i in range(page.LONG_TABLE)])
-    assert "<details>" in page.table(("n",), [(i,) for i in range(page.LONG_TABLE + 1)])
+def test_a_row_has_a_value_for_each_field(tmp_path):
+    from io import BytesIO
+
+    from pipelines.blocks import Blocks
+
+    blocks = Blocks(BytesIO())
+    assert len(report.row_of(make_pair(), blocks)) == len(report.FIELDS)
+    seats = (Player("GM", "GM", "programmatic"),)
+    assert len(report_run.row_of(make_episode(players=seats), blocks)) == len(report_run.FIELDS)
+    for module in (report, report_run):
+        assert {field for field, _ in module.FILTERS} <= set(module.FIELDS)
 
 
-def test_a_pair_of_the_factory_has_its_verdict_as_a_filter():
-    from pipelines import pairset
-    from pipelines.manifest import with_pairs
+@pytest.mark.parametrize("kind", ["nothing", "empty folder", "run without episodes", "set without pairs"])
+def test_what_is_neither_set_nor_run_is_refused_with_the_fix(tmp_path, kind):
+    folder = tmp_path / "x"
+    if kind == "empty folder":
+        folder.mkdir()
+    elif kind == "run without episodes":
+        write_run(folder, [])
+    elif kind == "set without pairs":
+        write_pairs(folder, [])
+    done = run(folder)
+    assert done.exit_code in (1, 2) and re.search(r"pairgen (corrupt|rollout)", done.output), done.output
+    assert not (tmp_path / "x.report.html").exists()
 
-    pairs = [make_pair(i, split="train", rejected_verdict=v) for i, v in enumerate(("accepted", "violation (order)"))]
-    pairset.write_pairset(Path("two"), pairs, [], [], with_pairs(read_manifest(Path("pairs")), pairs, []))
-    call("report", "two")
-    columns = unpacked("two.report.html")["index"]["columns"]
-    assert sorted(columns["said"]["names"]) == ["accepted", "violation"]
-    assert sorted(columns["rejected_verdict"]["names"]) == ["accepted", "violation (order)"]
+
+def test_a_report_inside_of_the_set_is_refused(tmp_path):
+    folder = write_pairs(tmp_path / "pairs", pairs())
+    done = run(folder, "--out", folder / "report.html")
+    assert (done.exit_code, "another --out" in done.output) == (2, True)

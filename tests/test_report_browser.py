@@ -1,274 +1,324 @@
-"""The report as a person has it: opened from the disk in a real browser, without a network."""
+"""The report in a real browser: nothing that was said runs, nothing leaves, and everything can be found and read."""
 
-import json
-import re
-from urllib.parse import quote
-from xml.etree import ElementTree
+from __future__ import annotations
 
 import pytest
-from browser import open_browser
-from factories import make_episode, make_move, make_pair, write_run
-from playwright.sync_api import expect
+from factories import NASTY, make_episode, make_move, make_pair, write_pairs, write_run
 
-from pairgen.records import Message
-from pipelines import pairset
-from pipelines.adopt import adopt
-from pipelines.manifest import with_pairs
-from pipelines.report import write_report
+from pairgen.records import Message, Player
+from pipelines import report, report_run
 
 pytestmark = pytest.mark.browser
 
-HOSTILE = (
-    "</script><script>window.broken = 1</script>", "<img src=x onerror='window.broken = 2'>", "<!--", "]]>",
-    "javascript:window.broken=3", "{{7*7}} ${window.broken = 4}", "\u202etxt.exe", "x\u0000y", "", "🦜" * 3, "a" * 9000,
-    "\u2028\u2029", "'\"&amp;&lt;", "<style>*{display:none}</style>", "</title><h1>", "=cmd|'/c calc'!A1",
-)  # fmt: skip
+ROLES = ("Giver", "Guesser")
+GAMES = ("taboo", "wordle", "codenames")
+VERDICTS = ("violation", "accepted", "unverifiable: diverged")
 
 
-def spoiled(number):
-    """A pair that holds a hostile text in every field that can hold one."""
-    text = HOSTILE[number % len(HOSTILE)]
-    names = dict.fromkeys(("detail", "player", "role", "model", "chosen_reason", "rejected_reason"), text or "none")
-    return make_pair(
-        number, game=f"game {text[:60]}", experiment=text, strategy=text[:60] or "s",
-        pair_id=f"{number:03d}{text[:40]}",
-        prompt=(Message("user", f"Ask {number} {text}"), Message(text[:20] or "user", text)),
-        chosen=(Message("assistant", f"chosen {text}"),), rejected=(Message("assistant", f"rejected {text}"),),
-        rejected_verdict=f"violation {text[:30]}", split="test" if number % 4 == 0 else "train", **names,
-    )  # fmt: skip
+def talk(*texts):
+    return tuple(Message(("user", "assistant")[i % 2], text) for i, text in enumerate(texts))
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    """A manifest to dress other pairs in."""
-    folder = tmp_path_factory.mktemp("base")
-    rows = [{"prompt": f"p{i}", "chosen": f"c{i}", "rejected": f"r{i} longer"} for i in range(20)]
-    (folder / "x.json").write_text(json.dumps(rows))
-    return adopt(folder / "x.json", folder / "set").manifest
-
-
-def written(folder, base, pairs):
-    train, test = ([p for p in pairs if p.split == side] for side in ("train", "test"))
-    pairset.write_pairset(folder / "set", train, test, [], with_pairs(base, train, test))
-    return write_report(folder / "set", None).path
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory, base):
-    return written(tmp_path_factory.mktemp("hostile"), base, [spoiled(i) for i in range(2 * len(HOSTILE))])
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory, base):
-    """A thousand plain pairs: three blocks and twenty pages."""
-    games, strategies = ("taboo", "wordle"), ("verbose", "looping", "contrast")
-    pairs = [
+def plain_pairs(count=130):
+    return [
         make_pair(
-            i, game=games[i % 2], strategy=strategies[i % 3], pair_id=f"id{i:04d}", split="train" if i % 10 else "test",
-            prompt=(Message("system", "Be brief."), Message("user", f"Clue number {i}")),
-            chosen=(Message("assistant", f"GUESS: bird{i}"),),
-            rejected=(Message("assistant", f"I say GUESS: bird{i} indeed"),),
+            n, game=GAMES[n % 3], role=ROLES[n % 2], strategy=("verbose", "looping")[n % 2], pair_id=f"pair{n:04}",
+            prompt=talk("Rules of the game.", f"CLUE: earlier {n}", f"No. Turn {n}."),
+            chosen=talk_one(f"CLUE: word {n} here"),
+            rejected=talk_one(f"CLUE: term {n} here, I think"), rejected_verdict=VERDICTS[n % 3],
+            rejected_reason=f"reason {n}", split="test" if n % 10 == 0 else "train",
         )
-        for i in range(1000)
+        for n in range(count)
     ]  # fmt: skip
-    return written(tmp_path_factory.mktemp("many"), base, pairs)
 
 
-class Seen:
-    """A page with what went wrong on it: messages of the console, errors, requests that would leave the file."""
+def talk_one(text):
+    return (Message("assistant", text),)
 
-    def __init__(self, browser, path, place="", **view):
-        self.context = browser.new_context(**view)
-        self.page = self.context.new_page()
-        self.wrong = []
-        self.page.on("console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None)
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on(
-            "request", lambda r: None if r.url.startswith(("file:", "blob:", "data:")) else self.wrong.append(r.url)
+
+def nasty_pairs():
+    """Each hostile text in every field that is a text."""
+    return [
+        make_pair(
+            n, pair_id=f"nasty{n}", prompt=talk(f"system {text}", text, text), chosen=talk_one(f"{text} chosen"),
+            rejected=talk_one(f"{text} rejected"), game=f"game {text}", experiment=text,
+            player=text, role=f"role {text}",
+            strategy=f"strategy {text}", detail=text, model=text, outcome=text, chosen_verdict=f"accepted {text}",
+            chosen_reason=text, rejected_verdict=f"violation {text}", rejected_reason=text, split="train",
         )
-        self.page.goto(path.as_uri() + place)
-        ready(self.page)
-
-    def __enter__(self):
-        return self.page
-
-    def __exit__(self, *failed):
-        self.context.close()
-        if not failed[0]:
-            assert self.wrong == []
+        for n, text in enumerate(NASTY)
+    ]  # fmt: skip
 
 
-def listed(page):
-    return page.locator("#list li").count()
-
-
-def counted(page, text):
-    expect(page.locator("#count")).to_have_text(re.compile(f"^{text}"))
-
-
-def ready(page):
-    expect(page.locator("html")).to_have_attribute("data-ready", "yes")
-
-
-def test_hostile_texts_are_shown_as_texts_and_nothing_of_them_runs(browser, hostile):
-    with Seen(browser, hostile) as page:
-        for number in range(len(HOSTILE)):
-            page.locator("#list li").nth(number).click()
-            expect(page.locator("#list li").nth(number)).to_have_attribute("aria-selected", "true")
-        body = page.locator("body").inner_text()
-        assert page.evaluate("window.broken") is None
-        assert page.locator("main img, main style, main script, h1 h1").count() == 0
-        assert page.locator("h1").count() == 1
-        assert page.locator("#list li").first.is_visible()
-        assert "<img src=x onerror=" in body
-
-
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_the_address_leads_to_any_pair_whatever_it_is_called(browser, hostile, number):
-    text = HOSTILE[number]
-    with Seen(browser, hostile, f"#pair={quote(f'{number:03d}{text[:40]}')}") as page:
-        page.locator(".side.chosen .text").wait_for()
-        assert page.locator(".side.chosen .text").evaluate("e => e.textContent") == f"chosen {text}"
-        assert page.locator(".side.rejected .text").evaluate("e => e.textContent") == f"rejected {text}"
-        assert page.evaluate("window.broken") is None
-
-
-def test_the_policy_lets_nothing_out(browser, many):
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(many.as_uri())
-    policy = page.locator("meta[http-equiv]").get_attribute("content")
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    assert page.evaluate("fetch('data:,x').then(() => 'let through', () => 'refused')") == "refused"
-    page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.broken = 1'}))")
-    assert page.evaluate("window.broken") is None
-    context.close()
-
-
-def test_filters_narrow_the_list_together_and_are_cleared(browser, many):
-    with Seen(browser, many) as page:
-        counted(page, "1,000 pairs")
-        page.locator("#filter-game").select_option(label="taboo (500)")
-        counted(page, "500 of")
-        page.locator("#filter-strategy").select_option(label="looping (333)")
-        counted(page, "166 of")
-        assert {t.split(" · ")[1] for t in page.locator("#list .sub span:first-child").all_inner_texts()} == {"looping"}
-        page.locator("#filter-split").select_option(label="test (100)")
-        counted(page, "33 of")
-        page.locator("#clear").click()
-        counted(page, "1,000 pairs")
-
-
-def test_search_reads_prompts_and_both_sides_across_all_blocks(browser, many):
-    with Seen(browser, many) as page:
-        for words, found in (("clue number 99", 11), ("BIRD777 INDEED", 1), ("id0999", 1), ("nothing says this", 0)):
-            page.locator("#search").fill(words)
-            counted(page, f"{found} of")
-            assert listed(page) == found
-        assert page.locator("#detail").inner_text().startswith("Nothing matches")
-
-
-def test_pages_and_keys_step_through_the_pairs(browser, many):
-    with Seen(browser, many) as page:
-        assert listed(page) == 50
-        assert page.locator("#page").inner_text() == "page 1 of 20"
-        page.keyboard.press("n")
-        assert page.locator("#page").inner_text() == "page 2 of 20"
-        page.keyboard.press("b")
-        first = page.locator("#list li[aria-selected=true]").get_attribute("id")
-        for _ in range(50):
-            page.keyboard.press("j")
-        assert page.locator("#page").inner_text() == "page 2 of 20"
-        for _ in range(50):
-            page.keyboard.press("k")
-        assert page.locator("#list li[aria-selected=true]").get_attribute("id") == first
-        assert page.locator("#prompt").get_attribute("open") is not None
-        page.keyboard.press("p")
-        assert page.locator("#prompt").get_attribute("open") is None
-        page.keyboard.press("/")
-        page.keyboard.type("bird12")
-        counted(page, "11 of")
-        page.keyboard.press("Escape")
-        page.keyboard.press("?")
-        assert page.locator("#help").is_visible()
-
-
-def test_a_shown_pair_is_in_the_address_and_a_reload_shows_it_again(browser, many):
-    with Seen(browser, many) as page:
-        page.locator("#list li").nth(7).click()
-        expect(page).to_have_url(re.compile("#pair="))
-        shown = page.locator("#detail h3 + p code").inner_text()
-        assert page.evaluate("location.hash") == f"#pair={shown}"
-        page.reload()
-        ready(page)
-        expect(page.locator("#detail h3 + p code")).to_have_text(shown)
-        assert page.locator("#detail h3 + p code").inner_text() == shown
-        page.evaluate("location.hash = '#pair=id0990'")
-        expect(page.locator("#detail h3 + p code")).to_have_text("id0990")
-
-
-def test_the_difference_is_marked_on_both_sides(browser, many):
-    with Seen(browser, many, "#pair=id0005") as page:
-        page.locator(".side.rejected mark").first.wait_for()
-        assert page.locator(".side.rejected mark").all_inner_texts() == ["I say ", " indeed"]
-        assert page.locator(".side.chosen mark").count() == 0
-        assert page.locator(".side.rejected .badge").inner_text() == "violation"
-
-
-def test_light_and_dark_follow_the_system_and_the_button(browser, many):
-    def colour(page):
-        return page.evaluate("getComputedStyle(document.body).backgroundColor")
-
-    with Seen(browser, many, color_scheme="dark") as page:
-        dark = colour(page)
-        page.locator("#theme").click()
-        light = colour(page)
-        assert dark != light
-        page.keyboard.press("t")
-        assert colour(page) == dark
-    with Seen(browser, many, color_scheme="light") as page:
-        assert colour(page) == light
-
-
-@pytest.mark.parametrize("report", ["many", "hostile", "run"])
-def test_a_phone_scrolls_down_only(browser, report, request):
-    with Seen(browser, request.getfixturevalue(report), viewport={"width": 360, "height": 740}, is_mobile=True) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") == 360
-
-
-def test_a_chart_is_saved_as_a_drawing_of_its_own(browser, many, tmp_path):
-    with Seen(browser, many) as page:
-        with page.expect_download() as download:
-            page.locator("#chart-lengths button").click()
-        download.value.save_as(tmp_path / "chart.svg")
-    drawn = ElementTree.parse(tmp_path / "chart.svg").getroot()
-    assert drawn.tag == "{http://www.w3.org/2000/svg}svg"
-    assert "characters" in "".join(drawn.itertext())
+def nasty_episodes():
+    told = []
+    for n, text in enumerate((*NASTY, "half \ud800 pair")):
+        seats = (Player(f"Player {text}", f"role {text}", f"model {text}"),)
+        moves = [
+            make_move(0, player=seats[0].name, role=text, reply=f"{text} said", 
+                      raw_reply=f"<think>{text}</think>", prompt=f"ask {text}",
+                      violation=text, finish_reason=text),
+        ]  # fmt: skip
+        told.append(make_episode(n, players=seats, moves=moves, game=f"game {text}", experiment=text, outcome="error"))
+    return told
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder, outcomes = tmp_path_factory.mktemp("run"), ("success", "lose", "aborted")
-    episodes = [
-        make_episode(i, outcome=outcomes[i % 3], moves=(make_move(0, reply=f"say {HOSTILE[i % 8]} {i}"),))
-        for i in range(9)
+def reports(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    report.write_report(write_pairs(folder / "plain", plain_pairs(), [make_episode()]), folder / "plain.html")
+    report.write_report(write_pairs(folder / "nasty", nasty_pairs(), nasty_episodes()[:-1]), folder / "nasty.html")
+    report_run.write_report(write_run(folder / "run", nasty_episodes()), folder / "run.html")
+    report_run.write_report(write_run(folder / "episodes", played()), folder / "episodes.html")
+    return folder
+
+
+def played():
+    first, second = talk("Start."), talk("Start.", "CLUE: one", "Go on.")
+    moves = [
+        make_move(0, prompt="", reply="CLUE: one"), make_move(1, reply="GUESS: a", prompt="Guess it."),
+        make_move(2, reply="CLUE: two", violation="says the word"),
     ]  # fmt: skip
-    return write_report(write_run(folder / "run", episodes), None).path
+    moves = [
+        type(moves[0])(**{**{f: getattr(m, f) for f in m.__slots__}, "prompt": p})
+        for m, p in zip(moves, (first, talk("Guess it."), second), strict=True)
+    ]
+    return [make_episode(1, moves=moves), make_episode(2, outcome="lose"), make_episode(3, game="wordle")]
 
 
-def test_a_run_shows_its_episodes_as_talk(browser, run):
-    with Seen(browser, run) as page:
-        counted(page, "9 episodes")
-        page.locator("#filter-outcome").select_option(label="aborted (3)")
-        counted(page, "3 of")
-        page.locator("#list li").nth(1).click()
-        page.locator("#detail .bubble.assistant").first.wait_for()
-        assert page.locator("#detail .bubble.assistant").first.inner_text().startswith("assistant")
-        assert page.evaluate("window.broken") is None
+class Open:
+    """Opens pages of the reports, and collects what a page must never do."""
+
+    def __init__(self, browser, folder):
+        self.browser, self.folder, self.faults = browser, folder, []
+        self.contexts = []
+
+    def __call__(self, name, fragment="", width=1280, height=900, **options):
+        context = self.browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(10_000)
+        self.contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: self.faults.append(f"{m.type}: {m.text}"))
+        page.on("pageerror", lambda e: self.faults.append(str(e)))
+        page.on("dialog", lambda d: self.faults.append(f"dialog {d.message}"))
+        page.on("request", lambda r: self.faults.append(r.url) if not r.url.startswith("file:") else None)
+        page.goto(f"file://{self.folder}/{name}.html{fragment}")
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+
+@pytest.fixture
+def opened(browser, reports):
+    opening = Open(browser, reports)
+    yield opening
+    for context in opening.contexts:
+        context.close()
+    assert opening.faults == []
+
+
+def found(page):
+    return page.inner_text("#found")
+
+
+def wait_found(page, text):
+    page.wait_for_function("t => document.getElementById('found').textContent.startsWith(t)", arg=text)
+
+
+def heading(page):
+    return page.inner_text("#detail h2")
+
+
+@pytest.mark.parametrize("name", ["nasty", "run"])
+def test_hostile_texts_are_shown_and_never_run(opened, name):
+    page = opened(name, "#browse")
+    tags = page.evaluate("[...new Set([...document.querySelectorAll('*')].map(e => e.localName))]")
+    rows = page.locator("#list button")
+    assert rows.count() == len(NASTY) + (name == "run")
+    told = ""
+    for n in range(rows.count()):
+        page.evaluate("n => pick(n)", n)
+        page.wait_for_selector(f"#list button[data-place='{n}'][aria-current]")
+        page.wait_for_function("n => document.getElementById('detail').dataset.place === String(n)", arg=n)
+        told += page.text_content("#detail")
+    for text in NASTY:
+        want = text.replace("\x00", "U+0000").replace("\x1b", "U+001B").replace("\x7f", "U+007F")
+        assert want.replace("\u202e", "U+202E").replace("\u2066", "U+2066") in told
+    after = page.evaluate("[...document.querySelectorAll('*')].map(e => e.localName)")
+    assert not set(after) - set(tags) - {"ins", "del", "details", "summary"}
+    assert not {"img", "iframe", "object", "embed", "base", "foreignobject"} & set(after)
+    assert page.evaluate("window.hit") is None
+    assert page.locator("main a[href^=javascript]").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_filters_narrow_the_list_and_count_what_they_would_give(opened):
+    page = opened("plain", "#browse")
+    assert found(page) == "130 pairs"
+    page.select_option("#f-game", label="wordle (43)")
+    assert found(page) == "43 of 130 pairs"
+    strategies = page.locator("#f-strategy option").all_inner_texts()
+    assert strategies == ["Strategy: all", "looping (22)", "verbose (21)"]
+    page.select_option("#f-strategy", label="looping (22)")
+    assert found(page) == "22 of 130 pairs"
+    assert set(page.locator("#list .who b").all_inner_texts()) == {"wordle"}
+    page.click("#clear")
+    wait_found(page, "130 pairs")
+    page.select_option("#f-rejected_verdict", label="violation (44)")
+    page.select_option("#f-split", label="test (5)")
+    page.select_option("#f-role", label="Giver (5)")
+    assert found(page) == "5 of 130 pairs"
+
+
+def test_search_finds_texts_of_every_part_whatever_their_case(opened):
+    page = opened("plain", "#browse")
+    for words, count in (
+        ("TERM 77 HERE", 1),
+        ("reason 8", 11),
+        ("Rules of the GAME", 130),
+        ("pair0005", 1),
+        ("nowhere", 0),
+    ):
+        page.fill("#query", words)
+        wait_found(page, f"{count} of 130" if count != 130 else "130 pairs")
+    assert "Nothing passes" in page.inner_text("#list")
+    page.fill("#query", "earlier 12")
+    wait_found(page, "11 of 130")
+    page.select_option("#scope", "said")
+    wait_found(page, "0 of 130")
+
+
+def test_pages_and_keys_step_through_all_pairs(opened):
+    page = opened("plain", "#browse")
+    assert page.inner_text("#pages") == "3" and page.locator("#list button").count() == 50
+    first = heading(page)
+    page.keyboard.press("j")
+    page.wait_for_function("t => document.querySelector('#detail h2').textContent !== t", arg=first)
+    page.keyboard.press("k")
+    page.wait_for_function("t => document.querySelector('#detail h2').textContent === t", arg=first)
+    page.keyboard.press("ArrowRight")
+    assert page.input_value("#page") == "2"
+    page.keyboard.press("ArrowUp")
+    assert page.input_value("#page") == "1" and page.locator("#list [aria-current]").get_attribute("data-place") == "49"
+    page.fill("#page", "3")
+    page.keyboard.press("Enter")
+    assert page.locator("#list button").count() == 30
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "query"
+    page.keyboard.type("j?")
+    assert page.input_value("#query") == "j?" and not page.evaluate("document.getElementById('keys').open")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert page.is_visible("#keys")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#keys")
+    page.keyboard.press("o")
+    assert page.is_visible("#overview") and page.is_hidden("#browse")
+
+
+def test_a_link_to_one_pair_survives_a_reload(opened):
+    page = opened("plain", "#pair=pair0097")
+    assert "pair pair0097" in page.inner_text("#detail")
+    page.keyboard.press("j")
+    page.wait_for_function("() => !document.getElementById('detail').textContent.includes('pair0097')")
+    at = page.url
+    shown = page.inner_text("#detail .facts >> nth=1")
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.url == at and page.inner_text("#detail .facts >> nth=1") == shown
+    page.select_option("#f-game", label="taboo (44)")
+    page.evaluate("location.hash = '#pair=pair0001'")
+    page.wait_for_function("() => document.getElementById('detail').textContent.includes('pair pair0001')")
+    page.evaluate("location.hash = '#pair=gone'")
+    wait_found(page, "There is no pair gone")
+
+
+def test_a_pair_shows_the_prompt_what_differs_and_the_game_master(opened):
+    page = opened("plain", "#pair=pair0003")
+    bubbles = page.locator("#detail .bubble .said").all_inner_texts()
+    assert bubbles == ["Rules of the game.", "CLUE: earlier 3", "No. Turn 3."]
+    assert page.locator(".side.chosen ins").all_inner_texts() == ["word"]
+    assert "".join(page.locator(".side.rejected del").all_text_contents()) == "term, I think"
+    assert "violation" in page.inner_text(".side.rejected .verdict") and "reason 3" in page.inner_text(".side.rejected")
+    boxes = [page.locator(f".side.{side}").bounding_box() for side in ("chosen", "rejected")]
+    assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] + boxes[0]["width"] < boxes[1]["x"]
+    page.keyboard.press("p")
+    assert page.locator("#detail .bubble").first.is_hidden()
+    page.keyboard.press("m")
+    assert page.locator("#sides.plain").count() == 1
+
+
+def test_the_difference_is_by_words_and_bounded(opened):
+    page = opened("plain")
+    both = page.evaluate("difference('a b c', 'a x c')")
+    assert both == [[[True, "a "], [False, "b"], [True, " c"]], [[True, "a "], [False, "x"], [True, " c"]]]
+    assert page.evaluate("difference('', 'x y')") == [[], [[False, "x y"]]]
+    many = page.evaluate(
+        "() => { const a = 'same ' + 'ab '.repeat(9000) + 'end', b = 'same ' + 'cd '.repeat(9000) + 'end';"
+        " const t = performance.now();"
+        " const [l, r] = difference(a, b); return [l.map(p => p[1]).join('') === a, r.at(-1)[1],"
+        " performance.now() - t]; }"
+    )
+    assert many[0] and many[1].strip() == "end" and many[2] < 2_000
+
+
+def test_an_episode_is_told_by_player_with_what_broke_a_rule(opened):
+    page = opened("episodes", "#browse")
+    page.select_option("#f-outcome", label="success (2)")
+    page.select_option("#f-game", label="taboo (1)")
+    assert page.locator("#detail .talk .said").all_inner_texts() == ["Start.", "CLUE: one", "Go on.", "CLUE: two"]
+    assert "says the word" in page.inner_text(".bubble.broken")
+    page.get_by_role("button", name="Player 2 (Guesser)").click()
+    page.wait_for_function("() => document.querySelector('#detail .talk').textContent.includes('GUESS: a')")
+    page.click("#clear")
+    page.fill("#query", "guess: A")
+    wait_found(page, "1 of 3 episodes")
+
+
+def colours(page):
+    return page.evaluate("['background-color', 'color'].map(p => getComputedStyle(document.body).getPropertyValue(p))")
+
+
+def test_light_and_dark_follow_the_system_until_one_is_picked(opened):
+    light, dark = colours(opened("plain")), colours(opened("plain", color_scheme="dark"))
+    assert light != dark
+    page = opened("plain", color_scheme="dark")
+    page.keyboard.press("t")
+    assert colours(page) == light
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert colours(page) == light
+    page.keyboard.press("t")
+    assert colours(page) == dark
+
+
+@pytest.mark.parametrize("name", ["plain", "nasty", "run"])
+@pytest.mark.parametrize("fragment", ["#overview", "#browse"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(opened, name, fragment):
+    page = opened(name, fragment, width=360, height=780)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    if fragment == "#browse":
+        page.locator("#list button").nth(1).click()
+        page.wait_for_selector("#detail h2")
+        assert page.is_hidden("#list") and page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.click("text=‹ List")
+        assert page.is_visible("#list")
+
+
+def test_a_chart_is_saved_as_a_file_of_its_own(opened, tmp_path):
+    import xml.etree.ElementTree as ET
+
+    page = opened("plain")
+    with page.expect_download() as download:
+        page.locator("#chart-lengths button").click()
+    download.value.save_as(tmp_path / "chart.svg")
+    assert download.value.suggested_filename == "chart-lengths.svg"
+    assert ET.parse(tmp_path / "chart.svg").getroot().tag.endswith("svg")
+
+
+def test_without_scripts_the_overview_can_be_read(browser, reports):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"file://{reports}/plain.html")
+    assert page.is_visible("#chart-funnel svg") and "Without JavaScript" in page.content()
+    context.close()

@@ -1,4 +1,4 @@
-"""`pairgen report`: parse, write the page, print."""
+"""`pairgen report`: parse, write the page, say where it is."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from pairgen.console import finish, json_option
 
 
 @click.command()
-@click.argument("place", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="PAIRS|RUN")
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=None, help="The file [NAME.report.html beside the folder]."
-)
-@click.option("--tokenizer", default="", metavar="MODEL", help="Count the pairs in tokens of this model, too.")
-@click.option("--overwrite", is_flag=True, help="Replace the file in --out.")
+@click.argument("folder", metavar="PAIRS|RUN", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), default=None, metavar="FILE",
+              help="The HTML file [PAIRS.report.html, beside the folder and never in it].")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace an earlier report there.")
 @json_option
-def command(place: Path, out: Path | None, tokenizer: str, overwrite: bool, as_json: bool) -> None:
-    """Write a report on a pair set or a run: one HTML file that needs no network.
+def command(folder: Path, out: Path | None, overwrite: bool, as_json: bool) -> None:
+    """Write a report on a pair set or a run: one HTML file with charts and a viewer.
 
-    It has the funnel, outcomes, verdicts, lengths and shortcuts as tables and charts (each can be saved as SVG), and a
-    viewer of all pairs or episodes with filters and search. Without --out it lies beside the folder.
+    It needs no network and no server: open it with a double click. The folder stays as it is.
     """
-    from pipelines.report import write_report
+    import time
 
-    written = write_report(place, out, tokenizer=tokenizer, overwrite=overwrite or out is None)
-    size = f"{written.bytes / 1e6:.1f} MB"
-    summary = {"out": str(written.path), "kind": written.kind, written.kind: written.items, "bytes": written.bytes}
-    lines = [f"{written.items:,} {written.kind} are in {written.path} ({size}): open it in a browser"]
-    finish(summary, lines, as_json=as_json)
+    from pairgen import store
+    from pipelines import page, report, report_run
+
+    place = out or (folder if folder.name else folder.resolve()).with_name(f"{folder.resolve().name}.report.html")
+    page.check_place(place, folder, overwrite=overwrite)
+    begun = time.monotonic()
+    writes = report_run.write_report if (folder / store.JOURNAL).exists() else report.write_report
+    written = writes(folder, place)
+    seconds = time.monotonic() - begun
+    summary = {**written._asdict(), "seconds": round(seconds, 2), "out": str(place)}
+    size = f"{written.size / 1e6:.1f} MB"
+    finish(summary, [f"{written.rows:,} {written.kind} are in {place} ({size}): open it in a browser"], as_json=as_json)
