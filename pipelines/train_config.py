@@ -52,6 +52,21 @@ class DpoConfig(TrainConfig):
     allow_broken_prefix: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SftConfig(TrainConfig):
+    """Every option of `pairgen sft` that decides what is learned and how; 0 is no limit."""
+
+    pairs: str = ""
+    games: tuple[str, ...] = ()
+    per_player: int = 0
+    moves_per_game: int = 0
+    test_size: float = 0.1
+    eval_keys: tuple[str, ...] = ()
+    eval_split: str = ""
+    eval_results: tuple[str, ...] = ()
+    no_eval_split: bool = False
+
+
 MAY_CHANGE = frozenset({"merge"})
 """What a resumed training may be given anew: it changes nothing that is learned."""
 
