@@ -10,7 +10,7 @@ import click
 from pairgen import __version__
 from pairgen.errors import PairgenError, UsageProblem, did_you_mean
 
-COMMANDS = ("doctor", "demo", "rollout", "import", "corrupt", "show", "push", "dpo", "merge")
+COMMANDS = ("doctor", "demo", "rollout", "import", "corrupt", "show", "push", "sft", "dpo", "merge")
 
 
 class Commands(click.Group):

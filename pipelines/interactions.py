@@ -89,6 +89,7 @@ def _moves(messages: list[Message], player: Player) -> Iterator[Move]:
     turns = [i for i, message in enumerate(messages) if message.role == "assistant"]
     for index, i in enumerate(turns):
         reply = messages[i].content
+        prompt = tuple(messages[:i])
         yield Move(
-            index, player.name, player.role, player.model, tuple(messages[:i]), reply, reply, "unknown", -1, -1, -1, (), ""
+            index, player.name, player.role, player.model, prompt, reply, reply, "unknown", -1, -1, -1, (), ""
         )  # fmt: skip

@@ -67,8 +67,10 @@ def load_won(
     if not rows:
         raise PairgenError(why_empty(made.funnel))
     templates = {run.chat_template_kwargs for run in used}
-    lines = [f"{stage.kept} of {stage.entered} {stage.unit} after {stage.stage}" for stage in made.funnel]
-    lines += [f"  {d.count} {d.reason} ({meaning(d.reason)})" for stage in made.funnel for d in stage.dropped]
+    lines = []
+    for stage in made.funnel:
+        lines.append(f"{stage.stage}: {stage.kept} of {stage.entered} {stage.unit}")
+        lines += [f"  {dropped.count} {dropped.reason} ({meaning(dropped.reason)})" for dropped in stage.dropped]
     return Loaded(
         ", ".join(Path(s).name if Path(s).exists() else s for s in sources), content_of(rows), made.train, made.test,
         Counter(), _models(episodes), templates.pop() if len(templates) == 1 else (),

@@ -40,6 +40,7 @@ class TrainConfig:
     save_steps: int = 0
     chat_template_kwargs: tuple[str, ...] = ()
     drop_unfit: bool = False
+    allow_broken_prefix: bool = False
     merge: bool = False
 
 
@@ -49,7 +50,6 @@ class DpoConfig(TrainConfig):
 
     beta: float | None = None
     loss_type: str | None = None
-    allow_broken_prefix: bool = False
 
 
 @dataclass(frozen=True, slots=True)
