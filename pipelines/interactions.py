@@ -66,7 +66,8 @@ def _episodes(rows: Iterable[Any], where: str, source: str) -> Iterator[Episode]
                 f"{where}: row {number} is no dialogue ({type(error).__name__}: {error}): each row needs messages with "
                 "role and content, and may have meta with game, experiment, task_id and outcome."
             ) from None
-        player = Player(*(str(meta.get(k) or "") for k in ("player_name", "game_role", "model")))
+        name, role, model = (str(meta.get(k) or "") for k in ("player_name", "game_role", "model"))
+        player = Player(name, role, model)
         yield Episode(
             *key, seen[key], 0, outcome, None, (player,), tuple(_moves(messages, player)), None, "", "",
             f"{source}#{number}",

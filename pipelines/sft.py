@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines import sft_sources, train
 from pipelines.dpo import ending
-from pipelines.train_config import SftConfig, TrainConfig
+from pipelines.train_config import SftConfig
 from pipelines.train_model import load_model, weights_dtype
 from pipelines.train_pairs import Loaded, rows_of
 from pipelines.train_session import Kind, Sides, template_of, train_on
@@ -28,8 +28,7 @@ def train_sft(
 ) -> dict[str, Any]:
     """Train on won moves of `sources` (see `sft_sources`), or on chosen sides, into `out`; returns the manifest."""
 
-    def load(settled: TrainConfig, seed: int) -> Loaded:
-        assert isinstance(settled, SftConfig)
+    def load(settled: SftConfig, seed: int) -> Loaded:
         if settled.pairs:
             return sft_sources.load_chosen(settled.pairs)
         return sft_sources.load_won(

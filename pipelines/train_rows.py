@@ -67,8 +67,8 @@ def check_pairs(
         some = pairs[start : start + BATCH]
         counted = _counted([sides_of(pair) for pair in some], tokenizer, template)
         for pair, one in zip(some, counted, strict=True):
-            why = _why(pair, one, special, broken_prefix=broken_prefix, alone=chosen_only) if one else ""
-            reasons.append(why if one else "template_refuses")
+            why = _why(pair, special, alone=chosen_only)
+            reasons.append(why or _why_counted(one, broken_prefix=broken_prefix, alone=chosen_only))
             counts.append(one or NO_COUNTS)
     longest = max((c.longest for c, why in zip(counts, reasons, strict=True) if not why), default=0)
     if max_length:
@@ -114,14 +114,22 @@ def _counted(
         return [one for side in sides for one in _counted([side], tokenizer, template)]
 
 
-def _why(pair: Pair, counted: Counts, special: re.Pattern[str], *, broken_prefix: bool, alone: bool) -> str:
+def _why(pair: Pair, special: re.Pattern[str], *, alone: bool) -> str:
+    """What is wrong with the texts of a pair, before any token is looked at."""
     chosen, rejected = (" ".join(m.content for m in side).split() for side in (pair.chosen, pair.rejected))
     if not (chosen and rejected and pair.prompt):
         return "empty"
-    if not alone and (counted.same or chosen == rejected):
+    if not alone and chosen == rejected:
         return "identical"
     if pair.prompt[-1].role == "assistant" or any(s[-1].role != "assistant" for s in (pair.chosen, pair.rejected)):
         return "not_a_reply"
-    if any(special.search(m.content) for side in (pair.prompt, pair.chosen, pair.rejected) for m in side):
-        return "special_token"
+    said = (m.content for side in (pair.prompt, pair.chosen, pair.rejected) for m in side)
+    return "special_token" if any(map(special.search, said)) else ""
+
+
+def _why_counted(counted: Counts | None, *, broken_prefix: bool, alone: bool) -> str:
+    if counted is None:
+        return "template_refuses"
+    if counted.same and not alone:
+        return "identical"
     return "" if counted.prefix or broken_prefix else "broken_prefix"

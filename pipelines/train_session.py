@@ -15,7 +15,7 @@ from pairgen.engines.arguments import loose
 from pairgen.records import Pair, to_dict
 from pipelines import train, train_folder, train_model
 from pipelines.recipes import Hyper, settle
-from pipelines.train_config import TrainConfig, resumed
+from pipelines.train_config import C, TrainConfig, resumed
 from pipelines.train_end import close, model_name
 from pipelines.train_memory import Load
 from pipelines.train_pairs import Loaded, check_columns
@@ -40,9 +40,9 @@ class Kind(NamedTuple):
 def train_on(
     kind: Kind,
     source: str,
-    load: Callable[[TrainConfig, int], Loaded],
+    load: Callable[[C, int], Loaded],
     out: Path,
-    config: TrainConfig,
+    config: C,
     *,
     given: Collection[str] = (),
     resume: bool = False,
