@@ -11,7 +11,7 @@ from pairgen import __version__
 from pairgen.errors import PairgenError, UsageProblem, did_you_mean
 
 COMMANDS = (
-    "doctor", "demo", "rollout", "import", "corrupt", "mix", "show", "report", "push", "dpo", "merge",
+    "doctor", "demo", "rollout", "import", "corrupt", "mix", "show", "report", "push", "sft", "dpo", "merge",
 )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def assemble(
         keys=eval_keys, split=config.eval_split, results=eval_results, none=config.no_eval_split
     )
     reader = load_tokenizer(tokenizer) if tokenizer else None
-    episodes, used, homes = _read_runs(runs, config.games)
+    episodes, used, homes = read_runs(runs, config.games)
     answerers = answerers_for(choices, strategies, answering, runs)
     notes = [
         *unmatched_games(evaluation, {e.game for e in episodes}),
@@ -80,7 +80,7 @@ def assemble(
     return made
 
 
-def _read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode], list[RunUsed], dict[str, Path]]:
+def read_runs(runs: Sequence[Path], games: Sequence[str]) -> tuple[list[Episode], list[RunUsed], dict[str, Path]]:
     """The episodes, what the runs say of themselves, and in which run each episode (by id) is."""
     episodes: list[Episode] = []
     homes: dict[str, Path] = {}

@@ -20,7 +20,8 @@ def render(manifest: Manifest) -> str:
     """The configuration: hyperparameters as `pairgen dpo` has them, the length and the model as the set has them."""
     lines = [
         "# In this folder: trl dpo --config dpo.yaml",
-        "# What comes after it wins: --model_name_or_path CHECKPOINT --output_dir FOLDER; on a CPU: --use_cpu true",
+        "# What is given after it wins: --model_name_or_path CHECKPOINT --output_dir FOLDER",
+        "# Without a GPU: --use_cpu true",
         *_notes(manifest),
     ]
     return "\n".join([*lines, *(f"{name}: {_text(value)}" for name, value in _values(manifest).items())]) + "\n"
@@ -30,9 +31,7 @@ def _notes(manifest: Manifest) -> list[str]:
     template = sorted({kwarg for run in manifest.runs for kwarg in run.chat_template_kwargs})
     if not template:
         return []
-    return [
-        f"# The model was asked with {', '.join(template)}, which TRL takes from rows alone: pairgen dpo sees to it."
-    ]
+    return [f"# The model was asked with {', '.join(template)}: TRL takes that from rows alone, pairgen dpo adds it."]
 
 
 def _values(manifest: Manifest) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def read_pairs(path: Path) -> list[Pair]:
     if path.suffix not in SUFFIXES:
         raise UsageProblem(f"{path}: give a pair file that ends in {', '.join(SUFFIXES)}.")
     try:
-        rows = list(_rows(path))
+        rows = list(read_rows(path))
     except (OSError, ValueError) as error:
         first = (str(error).strip().splitlines() or [""])[0][:200]
         raise PairgenError(
@@ -42,10 +42,10 @@ def read_pairs(path: Path) -> list[Pair]:
 
 def columns(path: Path) -> tuple[str, ...]:
     """The names that any row of a pair file has, in alphabetical order."""
-    return tuple(sorted({str(name) for row in _rows(path) if isinstance(row, dict) for name in row}))
+    return tuple(sorted({str(name) for row in read_rows(path) if isinstance(row, dict) for name in row}))
 
 
-def _rows(path: Path) -> Iterator[Any]:
+def read_rows(path: Path) -> Iterator[Any]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 

@@ -40,6 +40,7 @@ class TrainConfig:
     save_steps: int = 0
     chat_template_kwargs: tuple[str, ...] = ()
     drop_unfit: bool = False
+    allow_broken_prefix: bool = False
     merge: bool = False
 
 
@@ -49,7 +50,21 @@ class DpoConfig(TrainConfig):
 
     beta: float | None = None
     loss_type: str | None = None
-    allow_broken_prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SftConfig(TrainConfig):
+    """Every option of `pairgen sft` that decides what is learned and how; 0 is no limit."""
+
+    pairs: str = ""
+    games: tuple[str, ...] = ()
+    per_player: int = 0
+    moves_per_game: int = 0
+    test_size: float = 0.1
+    eval_keys: tuple[str, ...] = ()
+    eval_split: str = ""
+    eval_results: tuple[str, ...] = ()
+    no_eval_split: bool = False
 
 
 MAY_CHANGE = frozenset({"merge"})

@@ -5,7 +5,7 @@
                  12 where the weights themselves are trained in 32 bits, since they are counted already
     activations  tokens x (what every layer keeps + what one layer holds while it is computed); without gradient
                  checkpointing every layer keeps all it held. DPO puts two sequences a row through the model.
-    logits       tokens x vocabulary x 4 bytes x 3 where the trainer holds them whole (SFT); DPO's come in chunks
+    logits       one tile of the size in which TRL computes them, three times: never tokens x vocabulary
 Attention is taken to hold no tokens x tokens matrix (PyTorch's own does not). Expect the truth within a third.
 """
 
@@ -19,8 +19,8 @@ from pairgen.errors import UsageProblem
 
 ROOM = 0.9
 """The share of a device's memory that a plan may fill: the rest is for fragments and kernels."""
-CHUNK = 1024 * 3 * 4
-"""Bytes a vocabulary entry that chunked logits hold: so many tokens at once, thrice, in 32 bits."""
+TILE = (4096, 32_768)
+"""The tokens and vocabulary entries of which TRL (1.16) has logits at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def expect(shape: Shape, load: Load, rows: int) -> Memory:
         trained = 12 * shape.parameters
     layer = compute * (16 * shape.hidden + 5 * shape.intermediate) + 8 * shape.hidden
     kept = shape.layers * (compute * shape.hidden if load.checkpointing else layer)
-    logits = CHUNK * shape.vocabulary if load.sides == 2 else 12 * tokens * shape.vocabulary
+    logits = 3 * compute * min(tokens, TILE[0]) * min(shape.vocabulary, TILE[1])
     return Memory(load.weight_bytes * shape.parameters, trained, tokens * (kept + layer), logits)
 
 

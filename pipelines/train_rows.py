@@ -5,6 +5,7 @@ Pure: rows and a tokenizer in, a reason for each unfit row out. Counts as TRL do
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -45,9 +46,20 @@ NO_COUNTS = Counts(0, 0, 0, True, False)
 
 
 def check_pairs(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int = 0, *, broken_prefix: bool = False, **template: Any
+    pairs: Sequence[Pair],
+    tokenizer: Tokenizer,
+    max_length: int = 0,
+    *,
+    broken_prefix: bool = False,
+    chosen_only: bool = False,
+    **template: Any,
 ) -> Checked:
-    """Judge pairs as DPO's trainer would read them; a `max_length` of 0 is none, `broken_prefix` lets those pass."""
+    """Judge pairs as TRL would read them; a `max_length` of 0 is none, `broken_prefix` lets those pass.
+
+    With `chosen_only`, as prompts with one completion: there is no rejected side to look at.
+    """
+    if chosen_only:
+        pairs = [dataclasses.replace(pair, rejected=pair.chosen) for pair in pairs]
     special = special_tokens(tokenizer)
     reasons: list[str] = []
     counts: list[Counts] = []
@@ -55,7 +67,8 @@ def check_pairs(
         some = pairs[start : start + BATCH]
         counted = _counted([sides_of(pair) for pair in some], tokenizer, template)
         for pair, one in zip(some, counted, strict=True):
-            reasons.append(_why(pair, one, special, broken_prefix=broken_prefix) if one else "template_refuses")
+            why = _why(pair, special, alone=chosen_only)
+            reasons.append(why or _why_counted(one, broken_prefix=broken_prefix, alone=chosen_only))
             counts.append(one or NO_COUNTS)
     longest = max((c.longest for c, why in zip(counts, reasons, strict=True) if not why), default=0)
     if max_length:
@@ -101,14 +114,22 @@ def _counted(
         return [one for side in sides for one in _counted([side], tokenizer, template)]
 
 
-def _why(pair: Pair, counted: Counts, special: re.Pattern[str], *, broken_prefix: bool) -> str:
+def _why(pair: Pair, special: re.Pattern[str], *, alone: bool) -> str:
+    """What is wrong with the texts of a pair, before any token is looked at."""
     chosen, rejected = (" ".join(m.content for m in side).split() for side in (pair.chosen, pair.rejected))
     if not (chosen and rejected and pair.prompt):
         return "empty"
-    if counted.same or chosen == rejected:
+    if not alone and chosen == rejected:
         return "identical"
     if pair.prompt[-1].role == "assistant" or any(s[-1].role != "assistant" for s in (pair.chosen, pair.rejected)):
         return "not_a_reply"
-    if any(special.search(m.content) for side in (pair.prompt, pair.chosen, pair.rejected) for m in side):
-        return "special_token"
+    said = (m.content for side in (pair.prompt, pair.chosen, pair.rejected) for m in side)
+    return "special_token" if any(map(special.search, said)) else ""
+
+
+def _why_counted(counted: Counts | None, *, broken_prefix: bool, alone: bool) -> str:
+    if counted is None:
+        return "template_refuses"
+    if counted.same and not alone:
+        return "identical"
     return "" if counted.prefix or broken_prefix else "broken_prefix"

@@ -38,7 +38,7 @@ def files(folder):
 def test_the_folder_holds_what_it_should_and_nothing_else(tmp_path):
     write(tmp_path / "pairs")
     assert set(files(tmp_path / "pairs")) == {
-        "README.md", "dpo.yaml", "manifest.json", "dropped.parquet", "default/train.parquet", "default/test.parquet",
+        "README.md", "manifest.json", "dropped.parquet", "dpo.yaml", "default/train.parquet", "default/test.parquet",
         "full/train.parquet", "full/test.parquet",
     }  # fmt: skip
     assert [p.name for p in tmp_path.iterdir()] == ["pairs"]

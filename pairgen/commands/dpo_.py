@@ -19,7 +19,6 @@ from pairgen.console import Number, finish, json_option, say
 @training_options
 @click.option("--beta", type=Number(0, min_open=True), default=None, help=f"How close to stay to the model {RECIPE}.")
 @click.option("--loss-type", default=None, metavar="NAME", help="TRL's name of the loss, such as sigmoid or ipo.")
-@click.option("--allow-broken-prefix", is_flag=True, help="Train where a prompt reads otherwise once a reply follows.")
 @click.option("--resume", is_flag=True, help="Go on with the training in --out, from its newest checkpoint.")
 @click.option("--overwrite", is_flag=True, help="Replace the training in --out.")
 @json_option
@@ -46,7 +45,7 @@ def command(
         raise click.UsageError("Give the folder of a pair set, a pair file, or a data set on the Hub.")
     if resume and overwrite:
         raise click.UsageError("--resume keeps what is there and --overwrite removes it: give one of them.")
-    from pipelines import dpo
+    from pipelines import dpo, train_session
     from pipelines.train_config import DpoConfig
 
     config = DpoConfig(**options)
@@ -57,5 +56,5 @@ def command(
     except KeyboardInterrupt:
         say(f"\nstopped: go on with pairgen dpo {shlex.quote(pairs)} --out {shlex.quote(str(folder))} --resume")
         ctx.exit(130)
-    if manifest:
-        finish(dpo.summary(folder, manifest), dpo.lines(folder, manifest), as_json=as_json)
+    if train_session.is_first():
+        finish(train_session.summary(folder, manifest), dpo.lines(folder, manifest), as_json=as_json)

@@ -29,7 +29,7 @@ OPTIONS = (
     click.option("--scheduler", default=None, metavar="NAME", help="How the rate falls, such as linear or cosine."),
     click.option("--warmup-ratio", type=Number(0, 1), default=None, help="Share of steps in which the rate rises."),
     click.option(
-        "--batch-size", type=click.IntRange(1), default=None, help="Rows a step, over all devices and accumulation."
+        "--batch-size", type=click.IntRange(1), default=None, help="Rows a step, over all devices together."
     ),
     click.option("--epochs", type=Number(0, min_open=True), default=None, help="How often each row is seen."),
     click.option(
@@ -62,6 +62,9 @@ OPTIONS = (
         help="Such as enable_thinking=false; repeatable [what the run used, where the set says].",
     ),
     click.option("--drop-unfit", is_flag=True, help="Leave out, and count, rows that TRL would cut, drop or misread."),
+    click.option(
+        "--allow-broken-prefix", is_flag=True, help="Train also where a prompt reads otherwise once a reply follows."
+    ),
     click.option("--merge", is_flag=True, help="Merge the adapter into a checkpoint in OUT/merged, and try a turn."),
 )  # fmt: skip
 
