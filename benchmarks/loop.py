@@ -83,7 +83,7 @@ def one_seed(out: Path, seed: int, chain: Round) -> list[dict[str, Any]]:
 
     def judged(name: str, model: str) -> dict[str, Any]:
         at = ("--model", model, "--out", str(folder / name), "--only-eval")
-        return {"model": name, **pairgen(folder, name, "rollout", *at, *plays)}
+        return {**pairgen(folder, name, "rollout", *at, *plays), "model": name}
 
     before = judged("before", chain.model)
     pairgen(folder, "play", "rollout", "--model", chain.model, "--out", str(folder / "play"), "--exclude-eval", *plays)
