@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
+import re
 from collections.abc import Iterable, Sequence
 from string import Template
 
@@ -22,12 +23,14 @@ CHARACTERS_PER_TOKEN = 2.5
 
 
 def render(manifest: Manifest, place: str, existing: str = "") -> str:
-    """The card of a set that is loaded from `place` (a Hub name, or FOLDER), merged into an `existing` card.    The existing card's line endings stay."""
+    """The card of a set that is loaded from `place` (a Hub name, or FOLDER), merged into an `existing` card.
+
+    The existing card's line endings stay.
+    """
     old, body = taken_apart(existing.replace("\r\n", "\n"))
     block = _block(manifest, place)
-    above, end, after = body.partition(END)
-    before, begin, _ = above.rpartition(BEGIN)
-    body = before + block + after if begin and end else f"{body.strip()}\n\n{block}"
+    marked = re.search(f"{BEGIN}((?!{BEGIN}).)*?{END}", body, re.DOTALL)
+    body = body[: marked.start()] + block + body[marked.end() :] if marked else f"{body.strip()}\n\n{block}"
     text = f"---\n{as_yaml(front_matter(manifest, old))}---\n\n{body.strip()}\n"
     return text.replace("\n", "\r\n") if "\r\n" in existing else text
 
@@ -214,7 +217,8 @@ def _evaluation(m: Manifest) -> str:
     instances = len({(r.game, r.experiment, r.task_id) for r in e.removed})
     found = (
         f"{e.removed_pairs:,} pairs of {instances:,} evaluation instances were taken out; `manifest.json` "
-        f"lists them by game, experiment and task under `removed`.\n\n| net | instances | pairs |\n|---|--:|--:|\n{_nets(e.removed)}"
+        "lists them by game, experiment and task under `removed`.\n\n"
+        f"| net | instances | pairs |\n|---|--:|--:|\n{_nets(e.removed)}"
         if e.removed_pairs
         else "No pair was of an evaluation instance."
     )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pairgen import store
 from pairgen.errors import PairgenError, UsageProblem
 from pipelines import card, pairset
-from pipelines.fingerprint import SIDES, rows_by_id
+from pipelines.fingerprint import CONFIGS, SIDES, rows_by_id
 from pipelines.manifest import Manifest, content_of_rows
 
 PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"
@@ -80,7 +80,7 @@ def _card(manifest: Manifest, repo: str, existing: bytes) -> Published:
 
 def _tables(manifest: Manifest) -> list[str]:
     sides = [side for side in SIDES if getattr(manifest, side)]
-    return [f"{config}/{side}.parquet" for config in pairset.CONFIGS for side in sides]
+    return [f"{config}/{side}.parquet" for config in CONFIGS for side in sides]
 
 
 def _file(folder: Path, name: str) -> Published:
