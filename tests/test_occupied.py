@@ -13,7 +13,8 @@ from pipelines import occupied, pairset
     [
         ("README.md", False), (".gitattributes", False), ("LICENSE", False), ("figures/a.png", False),
         ("default/train.parquet", False), ("dropped.parquet", False), ("manifest.json", False),
-        ("default/train-00001.parquet", True), ("full/notes.txt", True), ("rows.csv", True), ("data/ROWS.JSONL.GZ", True),
+        ("default/train-00001.parquet", True), ("full/notes.txt", True), ("rows.csv", True),
+        ("data/ROWS.JSONL.GZ", True),
         ("games.py", True), (".huggingface.yaml", True), ("dataset_infos.json", True), ("sub/manifest.json", True),
     ],
 )  # fmt: skip
