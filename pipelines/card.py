@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
+import re
 from collections.abc import Iterable, Sequence
 from string import Template
 
@@ -30,9 +31,8 @@ def render(manifest: Manifest, place: str, existing: str = "") -> str:
     """
     old, body = taken_apart(existing.replace("\r\n", "\n"))
     block = _block(manifest, place)
-    above, end, after = body.partition(END)
-    before, begin, _ = above.rpartition(BEGIN)
-    body = before + block + after if begin and end else f"{body.strip()}\n\n{block}"
+    marked = re.search(f"{BEGIN}((?!{BEGIN}).)*?{END}", body, re.DOTALL)
+    body = body[: marked.start()] + block + body[marked.end() :] if marked else f"{body.strip()}\n\n{block}"
     text = f"---\n{as_yaml(front_matter(manifest, old))}---\n\n{body.strip()}\n"
     return text.replace("\n", "\r\n") if "\r\n" in existing else text
 

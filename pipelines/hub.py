@@ -11,12 +11,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pairgen.errors import PairgenError, UsageProblem
 from pipelines.patience import Patience, may_pass, offline, reason, status_of
 
 KIND = "dataset"
+T = TypeVar("T")
 BEARER = r"(?i)(bearer )[^\s'\"]+"
 
 
@@ -128,7 +129,7 @@ class Hub:
 
         return self.ask(f"reading the columns of {path} of {repo}", read)
 
-    def ask(self, what: str, work: Callable[[], Any]) -> Any:
+    def ask(self, what: str, work: Callable[[], T]) -> T:
         """What `work` gives, asked with patience; every error of the client becomes a sentence."""
         try:
             return self.patience.call(what, work)

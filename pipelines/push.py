@@ -245,8 +245,7 @@ def _commit(
 
     total = sum(file.size for file in changes.add)
     say(f"sending {len(changes.add)} files ({total / 1e6:.1f} MB) to {hub.url(plan.repo)}")
-    done: tuple[str, int] = hub.ask("the commit", attempt)
-    return done
+    return hub.ask("the commit", attempt)
 
 
 def _compare(here: dict[str, fingerprint.Table], repo: str, commit: str, base: Standing, wait: float) -> None:

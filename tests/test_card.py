@@ -1,12 +1,16 @@
 """The card says how the set was made, describes its files rightly, and keeps what a person wrote."""
 
 import dataclasses
+import os
 import re
+import subprocess
+import sys
 
 import datasets
 import pytest
 import yaml
 from factories import STRATEGIES, eval_split, make_episodes, make_move
+from test_publish import make_set
 
 from pairgen.records import InstanceKey, Pair, TrainRow, hub_features
 from pipelines.card import BEGIN, END, render
@@ -116,7 +120,7 @@ def test_a_card_is_its_own_fixed_point():
 
 
 def test_text_between_a_lone_mark_and_the_block_stays():
-    text = render(manifest(), "x", f"I write {BEGIN} by myself.\n\nMine.\n")
+    text = render(manifest(), "x", f"I write {END} and {BEGIN} by myself.\n\nMine.\n")
     again = render(manifest(seed=7), "x", text)
     assert "Mine." in again and "--seed 7" in again and "--seed 42" not in again
 
@@ -126,3 +130,25 @@ def test_yaml_that_is_none_is_kept_as_text(existing):
     text = render(manifest(), "x", existing)
     assert existing.splitlines()[-1] in text
     assert front(text)["configs"]
+
+
+def code_of(text, language="python"):
+    """The code blocks of a card in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def test_every_block_is_code_that_runs_or_says_that_it_is_text(tmp_path):
+    """What loads is run as it is; what trains is run up to the training (test_card_code does that, too)."""
+    make_set(tmp_path / "pairs", make_episodes(tasks=3))
+    text = (tmp_path / "pairs/README.md").read_text()
+    load, train = code_of(text)
+    assert text.count("```") == 6 and code_of(text, "text") == [
+        "pairgen corrupt --strategy longer --seed 42 --no-eval-split\n"
+    ]
+    env = {**os.environ, "HF_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        [sys.executable, "-c", load], cwd=tmp_path / "pairs", env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "'role': 'assistant'" in done.stdout
+    compile(train, "train.py", "exec")

@@ -307,7 +307,7 @@ def test_a_busy_hub_is_waited_for_as_it_says(hub, push):
     assert ended.code == 0, ended.stderr
     assert not [f.path for f in faults if f.times] and len(hub.repo("me/games").commits) == 2
     assert "too many requests (429); trying again in 1 s" in ended.stderr
-    assert "the commit: the server answered 500; trying again in 1 s" in ended.stderr
+    assert "the commit: the server answered 500; trying again in" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -405,12 +405,15 @@ def test_what_does_not_load_as_the_folder_does_is_told(hub, published, push, pai
 
 
 def test_offline_and_a_hub_without_xet_name_the_variable(hub, pairs, tmp_path):
+    """huggingface_hub 0.34 finds out by itself that there is no Xet storage; 1.x does not."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     env |= {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path / "h")}
     command = [sys.executable, "-m", "pairgen.cli", "push", "one", "me/games", "--wait", "1"]
     for more, says in (({"HF_HUB_OFFLINE": "1"}, "HF_HUB_OFFLINE is set"), ({}, "set HF_HUB_DISABLE_XET=1")):
         done = subprocess.run(command, cwd=pairs, env=env | more, capture_output=True, text=True, check=False)
-        assert done.returncode == 1 and says in done.stderr and TOKEN not in done.stderr, done.stderr
+        by_itself = not more and "full/train.parquet" in hub.repo("me/games").files
+        assert done.returncode == (0 if by_itself else 1) and TOKEN not in done.stderr, done.stderr
+        assert by_itself or says in done.stderr
 
 
 def test_nothing_that_was_sent_or_kept_holds_the_token(hub, push, client, pairs):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--wait", type=Number(min=0), default=300, show_default=True, metavar="SECONDS",
-    help="How long to wait for a busy Hub, in all.",
+    help="How long to wait for a busy Hub, in all; the Hub client's own retries of an upload come on top.",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace an earlier dry run in --out.")
 @json_option
