@@ -1,6 +1,7 @@
 """From the user's words to an engine, and from KEY=VALUE to typed arguments."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from typing import Literal
@@ -169,3 +170,18 @@ def test_an_adapter_is_refused_where_it_cannot_be_put_on(without):
     without("peft")
     with pytest.raises(EngineError, match="pip install peft"):
         select.make_engine(EngineOptions(name="transformers", model="m", lora="adapter"))
+
+
+def test_a_gpu_engine_is_spawned_since_the_look_for_a_gpu_spoils_forks(monkeypatch):
+    from pairgen.engines.vllm_ import _quieten
+
+    for name in ("VLLM_WORKER_MULTIPROC_METHOD", "VLLM_CPU_KVCACHE_SPACE"):
+        monkeypatch.setenv(name, "before")  # so that what is set here is undone
+        monkeypatch.delenv(name)
+    _quieten(on_cpu=True)
+    assert "VLLM_WORKER_MULTIPROC_METHOD" not in os.environ
+    _quieten(on_cpu=False)
+    assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
+    monkeypatch.setenv("VLLM_WORKER_MULTIPROC_METHOD", "fork")
+    _quieten(on_cpu=False)
+    assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "fork"

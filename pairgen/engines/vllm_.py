@@ -235,6 +235,8 @@ def _quieten(on_cpu: bool) -> None:
         os.environ.setdefault("SETUPTOOLS_USE_DISTUTILS", "stdlib")
     if on_cpu:
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", CPU_CACHE_GIB)
+    else:  # the look for a GPU leaves CUDA in a state that no fork may use, and vLLM takes it for untouched
+        os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
 
 
 def _hints(args_class: Any) -> dict[str, Any]:
