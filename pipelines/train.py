@@ -91,17 +91,6 @@ def adapter_of(hyper: Hyper) -> Any:
     )  # fmt: skip
 
 
-def prepare(seed: int) -> None:
-    """Quiet libraries, and a seed before the adapter is drawn: TRL would draw it from whatever the process has."""
-    import datasets
-    from transformers import logging, set_seed
-
-    datasets.disable_progress_bars()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    set_seed(seed)
-
-
 def run(trainer: Any, job: Job, what: str, *, resume: Path | None, measured: Sequence[str]) -> Result:
     """Train to the end, from the checkpoint `resume` if there is one, and evaluate on the test rows if there are any.
 
