@@ -74,6 +74,7 @@ def arguments(job: Job) -> dict[str, Any]:
         "save_total_limit": 2,
         "logging_steps": 1,
         "logging_first_step": True,
+        "ddp_find_unused_parameters": False,
         "report_to": "none",
         "disable_tqdm": True,
     }
