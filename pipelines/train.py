@@ -74,6 +74,7 @@ def arguments(job: Job) -> dict[str, Any]:
         "save_total_limit": 2,
         "logging_steps": 1,
         "logging_first_step": True,
+        "ddp_find_unused_parameters": False,
         "report_to": "none",
         "disable_tqdm": True,
     }
@@ -89,17 +90,6 @@ def adapter_of(hyper: Hyper) -> Any:
         target_modules=hyper.lora_targets if hyper.lora_targets == "all-linear" else names,
         modules_to_save=list(hyper.lora_save) or None, task_type="CAUSAL_LM",
     )  # fmt: skip
-
-
-def prepare(seed: int) -> None:
-    """Quiet libraries, and a seed before the adapter is drawn: TRL would draw it from whatever the process has."""
-    import datasets
-    from transformers import logging, set_seed
-
-    datasets.disable_progress_bars()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    set_seed(seed)
 
 
 def run(trainer: Any, job: Job, what: str, *, resume: Path | None, measured: Sequence[str]) -> Result:

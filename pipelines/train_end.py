@@ -12,7 +12,7 @@ from pairgen.console import say
 from pipelines import train_folder
 from pipelines.merge import QUESTION, Merged, finish_checkpoint, lines_of, merge
 from pipelines.train_config import TrainConfig
-from pipelines.train_model import Device
+from pipelines.train_model import Device, quiet
 
 TITLES = {"dpo": "trained by DPO", "sft": "fine-tuned"}
 
@@ -30,13 +30,14 @@ def close(
         return manifest
     turn = turn or QUESTION
     manifest = {**manifest, "adapter": "" if config.full else train_folder.ADAPTER}
-    if config.full and "merged" not in manifest:
-        manifest |= _merged(_rewrite(out / train_folder.MODEL, config, turn))
-    elif config.merge and not manifest.get("merged"):
-        target = out / train_folder.MERGED
-        shutil.rmtree(target, ignore_errors=True)
-        adapter = out / train_folder.ADAPTER
-        manifest |= _merged(merge(adapter, target, model=config.model, revision=config.revision, turn=turn))
+    with quiet():
+        if config.full and "merged" not in manifest:
+            manifest |= _merged(_rewrite(out / train_folder.MODEL, config, turn))
+        elif config.merge and not manifest.get("merged"):
+            target = out / train_folder.MERGED
+            shutil.rmtree(target, ignore_errors=True)
+            adapter = out / train_folder.ADAPTER
+            manifest |= _merged(merge(adapter, target, model=config.model, revision=config.revision, turn=turn))
     train_folder.end(out, manifest, card(manifest))
     return manifest
 

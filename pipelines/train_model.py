@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pairgen.engines.chat import cannot_load, check_folder, load_chat
@@ -32,6 +35,29 @@ def check_installed() -> None:
         raise PairgenError(
             f'Training needs {error.name or "trl"}, which is not installed: pip install "pairgen[train]".'
         ) from None
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the bars, notes and warnings of the libraries, and as they were afterwards."""
+    import datasets
+    from transformers.utils import logging
+
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    bars = datasets.are_progress_bars_disabled()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    datasets.disable_progress_bars()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()
+        if not bars:
+            datasets.enable_progress_bars()
 
 
 def rank() -> int:

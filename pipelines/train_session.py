@@ -79,12 +79,7 @@ def train_on(
         if device.rank == 0:
             train_folder.drop_torn(out)
             train_folder.begin(out, kind.command, dataclasses.asdict(config), source, loaded.content)
-        train.prepare(hyper.seed)
-        trainer = kind.trainer(job, tokenizer, sides)
-        result = train.run(
-            trainer, job, kind.command, resume=train_folder.newest_checkpoint(out), measured=kind.measured
-        )  # fmt: skip
-        trainer.save_model(str(out / (train_folder.MODEL if config.full else train_folder.ADAPTER)))
+        result = _trained(kind, job, tokenizer, sides, out)
         data = {"name": loaded.name, "content": loaded.content, "train": len(sides[0]), "test": len(sides[1])}
         manifest = {
             "kind": "training", "command": kind.command,
@@ -93,6 +88,18 @@ def train_on(
             "versions": train_folder.versions(), **result._asdict(),
         }  # fmt: skip
         return close(out, config, manifest, _question(loaded.train), device)
+
+
+def _trained(kind: Kind, job: train.Job, tokenizer: Any, sides: Sides, out: Path) -> train.Result:
+    from transformers import set_seed
+
+    set_seed(job.hyper.seed)  # before the adapter is drawn: TRL would draw it from whatever the process has
+    with train_model.quiet():
+        trainer = kind.trainer(job, tokenizer, sides)
+        resume = train_folder.newest_checkpoint(out)
+        result = train.run(trainer, job, kind.command, resume=resume, measured=kind.measured)
+        trainer.save_model(str(out / (train_folder.MODEL if job.config.full else train_folder.ADAPTER)))
+    return result
 
 
 def template_of(config: TrainConfig) -> dict[str, Any]:

@@ -34,6 +34,14 @@ def smollm2_adapter(smollm2, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory):
+    """The folder of a random Llama that trains in seconds; its embeddings are tied, its weights bfloat16."""
+    from tiny import make_tiny_model
+
+    return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-llama", tied=True, dtype="bfloat16")
+
+
+@pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """One game server for all tests: its start imports clemcore, which takes seconds."""
     from pairgen.clem.client import GameServer

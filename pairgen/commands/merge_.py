@@ -19,9 +19,10 @@ from pairgen.console import finish, json_option
 def command(adapter: Path, out: Path, model: str, revision: str | None, overwrite: bool, as_json: bool) -> None:
     """Merge the LoRA adapter in the folder ADAPTER into its base model: a normal checkpoint that ends its turns."""
     from pipelines import merge
-    from pipelines.train_model import check_installed
+    from pipelines.train_model import check_installed, quiet
 
     check_installed()
-    made = merge.merge(adapter, out, model=model, revision=revision, overwrite=overwrite)
+    with quiet():
+        made = merge.merge(adapter, out, model=model, revision=revision, overwrite=overwrite)
     summary = {**made._asdict(), "out": str(made.out), "eos_token_ids": list(made.eos_token_ids)}
     finish(summary, merge.lines_of(made), as_json=as_json)
