@@ -82,7 +82,10 @@ def _from_file(path: Path) -> Loaded:
     unfit = Counter({r.reason: r.count for r in made.funnel[0].dropped})
     told = [*lines, *quality_lines(made.quality), *string_lines(made.quality)]
     train, test = ([p for p in pairs if p.split == side] for side in ("train", "test"))
-    return Loaded(path.name, made.content, train, test, unfit, made.models, (), tuple(told), pairfile.columns(path))
+    return Loaded(
+        path.name, made.content, train, test, unfit, tuple(filter(None, made.models)), lines=tuple(told),
+        extra=pairfile.columns(path),
+    )  # fmt: skip
 
 
 def _from_dataset(source: str, name: str) -> Loaded:

@@ -90,7 +90,7 @@ def test_two_processes_make_the_same_bytes(tmp_path):
         {str(p.relative_to(f)): p.read_bytes() for p in f.rglob("*") if p.is_file()}
         for f in (tmp_path / "pairs1", tmp_path / "pairs2")
     )
-    assert len(first) == 7 and first == second
+    assert len(first) == 8 and first == second
 
 
 def test_several_runs_are_taken_together_and_a_repeated_one_once(tmp_path):
