@@ -62,7 +62,10 @@ def write_page(out: Path, cover: Cover, sections: Sequence[str], head: dict[str,
 
 
 def check_place(out: Path, folder: Path, *, overwrite: bool) -> None:
-    """Raise UsageProblem where a report of `folder` must not be written to `out`: within it, or over something else."""
+    """Raise UsageProblem where `folder` is none, or its report must not be written to `out`: within it, or over
+    something else."""
+    if folder.is_file():
+        raise UsageProblem(f"{folder} is a file: make a pair set of it first, pairgen import {folder} --out PAIRS.")
     if folder.resolve() in out.resolve().parents:
         raise UsageProblem(f"{out} would lie in {folder}, which holds nothing of others: give another --out.")
     if out.is_dir():

@@ -13,7 +13,7 @@ from pipelines.played import ModelPlayed
 
 ENDS = {
     "success": Series("success", BLUE), "lose": Series("lose", ORANGE, "#222222"),
-    "aborted": Series("aborted", RED, "#222222"), "error": Series("error", "#cc79a7", "#222222"),
+    "aborted": Series("aborted", RED, "#000000"), "error": Series("error", "#cc79a7", "#222222"),
     "unscored": Series("unscored", GREY, "#222222"),
 }  # fmt: skip
 

@@ -114,9 +114,14 @@ function listed(i) {
   const second = pairs ? name("role") : `${name("experiment")} / ${store.get(row, "task")}`;
   const who = make("span", "who", make("b", "", name("game")), make("span", "", second));
   const snippet = make("span", "snip");
-  const chips = make("span", "", ...(pairs ? [make("span", "chip", name("strategy")), " "] : []), make("span", "chip" + tone, verdict));
-  const item = button("", () => { pick(i); document.body.classList.add("picked"); if (narrow()) scrollTo(0, 0); });
-  item.append(who, snippet, chips);
+  const chips = make("span", "", ...(pairs && name("strategy") ? [chip(name("strategy")), " "] : []), chip(verdict, tone));
+  const item = button("", () => {
+    if (narrow()) history.pushState(FROM_LIST, "", linkTo(row)); // the list is a page of its own there, to go back to
+    pick(i);
+    document.body.classList.add("picked");
+    if (narrow()) scrollTo(0, 0);
+  });
+  item.append(...(name("game") || second ? [who] : []), snippet, chips);
   item.dataset.place = i;
   snippetOf(row).then((text) => snippet.replaceChildren(plain(text.slice(0, 160).replace(/\s+/g, " "))));
   return make("li", "", item);
@@ -144,9 +149,19 @@ function pick(to) {
   const turned = Math.floor(to / PAGE) !== Math.floor(place / PAGE);
   place = to;
   if (turned) { drawList(); $("list").scrollTop = 0; }
+  $("page").value = Math.floor(place / PAGE) + 1;
   markListed();
   show(rows[place]);
-  history.replaceState(null, "", linkTo(rows[place]));
+  history.replaceState(history.state, "", linkTo(rows[place]));
+}
+
+const FROM_LIST = { list: true };
+
+// On a narrow screen, from one to the list, at the place where it was left.
+function toList() {
+  if (history.state && history.state.list) { history.back(); return; }
+  history.replaceState(null, "", "#browse");
+  follow();
 }
 
 const linkTo = (row) => `#${head.kind === "pairs" ? "pair" : "episode"}=${encodeURIComponent(store.get(row, "id"))}`;
@@ -169,7 +184,7 @@ async function show(row) {
 function steps(row) {
   const copy = button("Copy link", copyLink, "l");
   copy.id = "copy";
-  const list = button("‹ List", () => { document.body.classList.remove("picked"); markListed(); }, "Back to the list");
+  const list = button("‹ List", toList, "Back to the list");
   list.className = "to-list";
   return make("div", "steps", list,
     button("↑ Before", () => pick(place - 1), "k"), button("↓ Next", () => pick(place + 1), "j"),
@@ -178,7 +193,7 @@ function steps(row) {
 
 async function copyLink() {
   if (picked === null) return;
-  history.replaceState(null, "", linkTo(picked));
+  history.replaceState(history.state, "", linkTo(picked));
   try { await navigator.clipboard.writeText(location.href); $("copy").textContent = "Copied"; } catch { $("copy").textContent = "Copy it from the address bar"; }
 }
 
@@ -210,6 +225,22 @@ function bubble(message, by, more = "") {
 
 const BY = { user: "game master", assistant: "player", system: "system" };
 
+// Where it comes from, as far as that is known: a set that was read from a file need not say.
+const listing = (parts, between) => parts.filter((part) => part !== "").join(between);
+const titleOf = (row) => listing([plain(store.name(row, "game")), plain(store.name(row, "experiment")), String(store.get(row, "task"))], " / ");
+
+function sourceOf(row) {
+  const name = (field) => plain(store.name(row, field));
+  const score = store.get(row, "score");
+  const id = `pair ${plain(store.get(row, "id"))}`;
+  if (!name("player") && !name("role")) return listing([name("model"), id], "; ");
+  const who = name("role") ? `${name("player")} (${name("role")})` : name("player");
+  return listing([
+    `${who}, move ${store.get(row, "index") + 1} of sample ${store.get(row, "sample")}`, name("model"),
+    listing([name("outcome") && `episode ${name("outcome")}`, score === null ? "" : `main score ${score}`], ", "), id,
+  ], "; ");
+}
+
 async function pairParts(row) {
   const name = (field) => plain(store.name(row, field));
   const prompt = await store.talk(store.path(store.get(row, "prompt")));
@@ -226,16 +257,16 @@ async function pairParts(row) {
   const box = make("details", "prompt", make("summary", "", `Prompt: ${number(prompt.length)} message${prompt.length === 1 ? "" : "s"}, ${number(size)} characters`));
   box.open = openPrompt;
   box.addEventListener("toggle", () => { openPrompt = box.open; });
-  box.append(make("div", "talk", ...prompt.map((m) => bubble(m, m.role === "assistant" ? name("role") || "player" : BY[m.role] || m.role))));
+  const told = name("player") || name("role");
+  box.append(make("div", "talk", ...prompt.map((m) => bubble(m, !told ? m.role : m.role === "assistant" ? name("role") || "player" : BY[m.role] || m.role))));
   const mark = button(marking ? "Do not mark what differs" : "Mark what differs", toggleMarks, "m");
   mark.id = "mark";
   const both = make("div", "sides" + (marking ? "" : " plain"), sideCard(sides[0], left, "ins"), sideCard(sides[1], right, "del"));
   both.id = "sides";
-  const score = store.get(row, "score");
+  const chips = ["strategy", "detail", "split"].filter((field) => store.name(row, field)).map((field) => chip(store.name(row, field)));
   return [
-    make("h2", "", `${name("game")} / ${name("experiment")} / ${store.get(row, "task")}`),
-    make("p", "facts", `${name("player")} (${name("role")}), move ${store.get(row, "index") + 1} of sample ${store.get(row, "sample")}; ${name("model")}; episode ${name("outcome")}${score === null ? "" : `, main score ${score}`}; pair ${plain(store.get(row, "id"))}`),
-    make("p", "tabs", chip(store.name(row, "strategy")), chip(store.name(row, "detail")), chip(store.name(row, "split")), make("span", "gap"), mark),
+    make("h2", "", name("game") ? titleOf(row) : `Pair ${titleOf(row)}`), make("p", "facts", sourceOf(row)),
+    make("p", "tabs", ...chips, make("span", "gap"), mark),
     box, both,
   ];
 }
@@ -344,7 +375,13 @@ function openTab(name) {
 
 function follow() {
   const [, kind, id] = /^#(pair|episode)=(.*)$/.exec(location.hash) || [];
-  if (!kind) { openTab(location.hash === "#browse" ? "browse" : "overview"); return; }
+  if (!kind) {
+    const list = location.hash === "#browse";
+    openTab(list ? "browse" : "overview");
+    if (list) document.body.classList.remove("picked");
+    if (list && narrow() && $("list").querySelector("[aria-current]")) $("list").querySelector("[aria-current]").scrollIntoView({ block: "center" });
+    return;
+  }
   openTab("browse");
   let name = id;
   try { name = decodeURIComponent(id); } catch { /* a torn link is looked up as it stands */ }
@@ -353,11 +390,11 @@ function follow() {
     if (store.rows.length >= head.rows) $("found").textContent = `There is no ${kind} ${plain(name)} in this report.`;
     return;
   }
+  document.body.classList.add("picked");
   if (row === picked) return;
   if (rows.indexOf(row) < 0) { chosen = {}; found = null; $("query").value = ""; refilter(); }
   place = rows.indexOf(row);
   drawList();
-  document.body.classList.add("picked");
   show(row);
 }
 
@@ -433,6 +470,7 @@ async function start() {
     first = false;
   });
   if (!head.rows) refilter();
+  if ($("query").value.trim()) await search(); // one that began earlier saw only the rows of its time
   document.body.dataset.ready = "yes";
 }
 start();

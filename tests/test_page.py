@@ -76,3 +76,5 @@ def test_a_report_is_written_beside_the_folder_and_over_reports_alone(tmp_path):
     page(tmp_path)
     check_place(tmp_path / "page.html", folder, overwrite=True)
     check_place(tmp_path / "new.html", folder, overwrite=False)
+    with pytest.raises(UsageProblem, match="pairgen import .* --out PAIRS"):
+        check_place(tmp_path / "new.html", tmp_path / "mine.html", overwrite=False)

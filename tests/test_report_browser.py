@@ -6,7 +6,7 @@ import pytest
 from factories import NASTY, make_episode, make_move, make_pair, write_pairs, write_run
 
 from pairgen.records import Message, Player
-from pipelines import report, report_run
+from pipelines import blocks, report, report_run
 
 pytestmark = pytest.mark.browser
 
@@ -70,7 +70,19 @@ def reports(tmp_path_factory):
     report.write_report(write_pairs(folder / "nasty", nasty_pairs(), nasty_episodes()[:-1]), folder / "nasty.html")
     report_run.write_report(write_run(folder / "run", nasty_episodes()), folder / "run.html")
     report_run.write_report(write_run(folder / "episodes", played()), folder / "episodes.html")
+    report.write_report(write_pairs(folder / "bare", bare_pairs()), folder / "bare.html")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "ROWS", 10)
+        report.write_report(folder / "plain", folder / "pieces.html")
     return folder
+
+
+def bare_pairs():
+    """As they are read from a file that says nothing of a game."""
+    nothing = dict.fromkeys(
+        ("game", "experiment", "player", "role", "strategy", "detail", "model", "outcome", "rejected_reason"), ""
+    )
+    return [make_pair(n, **nothing, prompt=talk("How so?"), main_score=None, split="train") for n in range(2)]
 
 
 def played():
@@ -93,7 +105,8 @@ class Open:
         self.browser, self.folder, self.faults = browser, folder, []
         self.contexts = []
 
-    def __call__(self, name, fragment="", width=1280, height=900, **options):
+    def __call__(self, name, fragment="", width=1280, height=900, *, before="", until="body[data-ready]", **options):
+        """`before` is a script that runs ahead of those of the page; the page is given back when `until` is there."""
         context = self.browser.new_context(viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(10_000)
         self.contexts.append(context)
@@ -102,8 +115,9 @@ class Open:
         page.on("pageerror", lambda e: self.faults.append(str(e)))
         page.on("dialog", lambda d: self.faults.append(f"dialog {d.message}"))
         page.on("request", lambda r: self.faults.append(r.url) if not r.url.startswith("file:") else None)
-        page.goto(f"file://{self.folder}/{name}.html{fragment}")
-        page.wait_for_selector("body[data-ready]")
+        page.add_init_script(before)
+        page.goto(f"file://{self.folder}/{name}.html{fragment}", wait_until="commit")
+        page.wait_for_selector(until)
         return page
 
 
@@ -185,6 +199,31 @@ def test_search_finds_texts_of_every_part_whatever_their_case(opened):
     wait_found(page, "11 of 130")
     page.select_option("#scope", "said")
     wait_found(page, "0 of 130")
+
+
+SLOW_ROWS = """const text = Response.prototype.text;
+Response.prototype.text = async function () {
+  const got = await text.call(this);
+  if (got.startsWith('{"names"')) await new Promise((done) => setTimeout(done, 100));
+  return got;
+};"""
+
+
+def test_a_search_that_begins_while_pairs_are_unpacked_finds_those_that_come_later(opened):
+    page = opened("pieces", "#browse", before=SLOW_ROWS, until="#list button")
+    page.fill("#query", "Rules of the game")
+    page.wait_for_function("() => found !== null")
+    assert page.locator("body[data-ready]").count() == 0, "the search must end before the last pairs come"
+    page.wait_for_selector("body[data-ready]")
+    assert found(page) == "130 pairs"
+
+
+def test_the_page_box_takes_no_page_that_there_is_not(opened):
+    page = opened("plain", "#browse")
+    for typed, shown in (("-3", "1"), ("999", "3"), ("0", "1"), ("", "1")):
+        page.fill("#page", typed)
+        page.keyboard.press("Enter")
+        assert page.input_value("#page") == shown
 
 
 def test_pages_and_keys_step_through_all_pairs(opened):
@@ -303,6 +342,66 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(opened, name, fragment):
         assert page.is_hidden("#list") and page.evaluate("document.documentElement.scrollWidth") <= 360
         page.click("text=‹ List")
         assert page.is_visible("#list")
+
+
+def test_on_a_phone_going_back_from_a_pair_leads_to_its_place_in_the_list(opened):
+    page = opened("plain", "#browse", width=360, height=780)
+    for leave in (page.go_back, lambda: page.click("text=‹ List")):
+        page.locator("#list button").nth(30).click()
+        page.click("text=↓ Next")
+        page.wait_for_function("() => document.getElementById('detail').dataset.place === '31'")
+        leave()
+        page.wait_for_selector("#list button[data-place='31'][aria-current]")
+        assert page.url.endswith("#browse") and page.is_hidden("#detail")
+        page.wait_for_function(
+            "() => { const at = document.querySelector('#list [aria-current]').getBoundingClientRect();"
+            " return at.top >= 0 && at.bottom <= innerHeight; }"
+        )
+
+
+def test_on_a_phone_a_link_opens_its_pair_the_first_as_any_other(opened):
+    first = opened("plain").evaluate("store.get(0, 'id')")
+    for name in (first, "pair0097"):
+        page = opened("plain", f"#pair={name}", width=360, height=780)
+        page.wait_for_function("t => document.getElementById('detail').textContent.includes(t)", arg=f"pair {name}")
+        assert page.is_visible("#detail") and page.is_hidden("#list")
+        page.click("text=‹ List")
+        assert page.is_visible("#list")
+
+
+def test_a_pair_that_says_nothing_of_a_game_is_shown_without_gaps(opened):
+    page = opened("bare", "#browse")
+    page.wait_for_selector("#detail h2")
+    assert heading(page).startswith("Pair ") and "/" not in heading(page)
+    facts = page.inner_text("#detail > .facts")
+    assert facts.startswith("pair ") and ";" not in facts
+    assert page.locator(".bubble .by").all_inner_texts() == ["user"]
+    assert "" not in page.locator("#detail .chip, #list .chip").all_inner_texts()
+
+
+NUMBERS = """() => {
+  const light = (colour) => {
+    const linear = (v) => (v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    const [r, g, b] = colour.match(/[0-9.]+/g).map((v) => linear(v / 255));
+    return .2126 * r + .7152 * g + .0722 * b + .05;
+  };
+  return [...document.querySelectorAll("svg text.on")].map((text) => {
+    const x = +text.getAttribute("x"), y = +text.getAttribute("y");
+    const bar = [...text.parentNode.querySelectorAll("rect")].find((r) => {
+      const [left, top, wide, high] = ["x", "y", "width", "height"].map((a) => +r.getAttribute(a));
+      return left < x && x < left + wide && top < y && y < top + high;
+    });
+    const both = [light(getComputedStyle(text).fill), light(getComputedStyle(bar).fill)];
+    return Math.max(...both) / Math.min(...both);
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["plain", "episodes", "run"])
+def test_numbers_on_bars_can_be_read(opened, name, scheme):
+    contrasts = opened(name, color_scheme=scheme).evaluate(NUMBERS)
+    assert contrasts and min(contrasts) >= 4.5
 
 
 def test_a_chart_is_saved_as_a_file_of_its_own(opened, tmp_path):
