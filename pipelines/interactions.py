@@ -2,6 +2,7 @@
 
 A row is `messages` (role, content) with `meta` (game, experiment, task_id, player_name, game_role, model, outcome), as
 the Hub has it or as a file of JSON lines, JSON or parquet. A row without an outcome counts as won: somebody chose it.
+One without a task_id gets a negative number, which is no instance's.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _episodes(rows: Iterable[Any], where: str, source: str) -> Iterator[Episode]
     for number, row in enumerate(rows, 1):
         try:
             meta = row.get("meta") or {}
-            key = (str(meta.get("game") or ""), str(meta.get("experiment") or ""), int(meta.get("task_id", number)))
+            key = (str(meta.get("game") or ""), str(meta.get("experiment") or ""), int(meta.get("task_id", -number)))
             messages = merged(Message(str(m["role"]), str(m["content"])) for m in row["messages"])
             outcome = OUTCOMES[str(meta.get("outcome") or "success")]
         except (KeyError, TypeError, ValueError, AttributeError) as error:

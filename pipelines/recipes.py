@@ -116,10 +116,10 @@ def recipe_of(command: str, name: str) -> Recipe:
 def settle(command: str, recipe: str, said: Mapping[str, Any], *, full: bool = False) -> Hyper:
     """The hyperparameters: what was `said` (not None), else the recipe's, else the defaults of the command."""
     values = dict(DEFAULTS[command])
-    if full:
-        values["learning_rate"] = FULL_RATE[command]
     if recipe:
         values |= recipe_of(command, recipe).values
+    if full:  # a recipe's rate is an adapter's
+        values["learning_rate"] = FULL_RATE[command]
     names = {f.name for f in dataclasses.fields(Hyper)}
     return Hyper(**{**values, **{name: v for name, v in said.items() if name in names and v is not None}})
 

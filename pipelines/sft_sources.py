@@ -48,10 +48,11 @@ def load_won(
     episodes, used, homes = read_runs(runs, config.games) if runs else ([], [], {})
     for source in others:
         episodes += [e for e in read_interactions(source) if not config.games or e.game in config.games]
-    if evaluation.sources and any(not e.game for e in episodes):
+    if evaluation.sources and any(not (e.game and e.experiment) or e.task_id < 0 for e in episodes):
         raise PairgenError(
-            f"{', '.join(others)} does not say which game its dialogues are of, so evaluation instances cannot be kept "
-            "out: say --no-eval-split if the model is never to be judged on them, or give dialogues with meta."
+            f"{', '.join(others)} does not say of which game, experiment and task_id its dialogues are, so evaluation "
+            "instances cannot be kept out: say --no-eval-split if the model is never to be judged on them, or give "
+            "dialogues with meta."
         )
     notes = [
         *unmatched_games(evaluation, {e.game for e in episodes}),

@@ -100,6 +100,8 @@ def run(trainer: Any, job: Job, what: str, *, resume: Path | None, measured: Seq
     from transformers.trainer_callback import PrinterCallback
 
     started = time.monotonic()
+    if job.device.bf16 and not job.config.full:
+        widen(trainer.model)
     trainer.remove_callback(PrinterCallback)
     if job.device.rank == 0:
         trainer.add_callback(_bar(job.steps, what))
@@ -113,6 +115,18 @@ def run(trainer: Any, job: Job, what: str, *, resume: Path | None, measured: Seq
         {_short(name): round(float(test[f"eval_{name}"]), 4) for name in ("loss", *measured) if f"eval_{name}" in test},
         round(time.monotonic() - started, 1),
     )  # fmt: skip
+
+
+def widen(model: Any) -> None:
+    """Keep what is trained of a half-precision model in float32: in bfloat16 most small steps would round to nothing.
+
+    The adapter is so already; modules that are trained whole beside it are not. Autocast computes in bfloat16.
+    """
+    import torch
+
+    for parameter in model.parameters():
+        if parameter.requires_grad and parameter.dtype in (torch.bfloat16, torch.float16):
+            parameter.data = parameter.data.float()
 
 
 def _mean(entries: Sequence[Mapping[str, Any]], name: str) -> float:

@@ -39,6 +39,7 @@ def test_what_is_said_wins_over_the_recipe_and_nothing_else_changes():
 
 def test_all_weights_are_trained_at_another_rate_unless_one_is_said():
     assert settle("dpo", "", {}, full=True).learning_rate == 1e-6
+    assert settle("dpo", "llama3.1-8b-dpo-mix", {}, full=True).learning_rate == 1e-6, "a recipe's is an adapter's"
     assert settle("dpo", "", {"learning_rate": 1e-4}, full=True).learning_rate == 1e-4
 
 

@@ -75,12 +75,14 @@ def test_dialogues_in_playpens_shape_are_learned_from(tiny_model, tmp_path):
     assert "2 outcome_lose" in said.stderr
 
 
-def test_dialogues_that_name_no_game_need_a_word_about_evaluation(tiny_model, tmp_path):
-    path = written(tmp_path, {"messages": row()["messages"]})
+@pytest.mark.parametrize("missing", ["game", "experiment", "task_id"])
+def test_dialogues_that_name_no_instance_need_a_word_about_evaluation(tiny_model, tmp_path, missing):
+    whole = row()
+    path = written(tmp_path, {**whole, "meta": {k: v for k, v in whole["meta"].items() if k != missing}})
     keys = tmp_path / "keys.jsonl"
     keys.write_text(json.dumps({"game": "taboo", "experiment": "high_en", "task_id": 1}))
     result = pairgen("sft", path, "--eval-keys", keys, "--model", tiny_model, "--out", tmp_path / "out", code=1)
-    assert "does not say which game" in result.output
+    assert "does not say of which game, experiment and task_id" in result.output
 
 
 def test_chosen_sides_alone_are_the_control(run, tiny_model, tmp_path):

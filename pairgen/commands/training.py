@@ -45,7 +45,9 @@ OPTIONS = (
         "--lora-save", default=None, metavar="NAMES", callback=listed,
         help="Modules trained whole beside it, such as lm_head,embed_tokens, or none.",
     ),
-    click.option("--full", is_flag=True, help="Train all weights instead of an adapter."),
+    click.option(
+        "--full", is_flag=True, help="Train all weights instead of an adapter [at TRL's rate, or --learning-rate]."
+    ),
     click.option("--max-steps", type=click.IntRange(0), default=0, help="Stop after so many steps [all epochs]."),
     click.option("--per-device-batch", type=click.IntRange(0), default=0, help="Rows a device holds [what fits]."),
     click.option(
