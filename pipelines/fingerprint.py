@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pairgen.errors import PairgenError
-from pairgen.records import Pair, TrainRow
+from pairgen.records import Pair, TrainRow, fields_of
 
 CONFIGS: Mapping[str, type[Any]] = {"default": TrainRow, "full": Pair}
 SIDES = ("train", "test")
@@ -58,6 +58,22 @@ def of_file(path: Path) -> Table:
 def of_folder(folder: Path) -> dict[str, Table]:
     """The fingerprint of every table of a pair set that is there, by its path."""
     return {name: of_file(folder / name) for name in TABLES if (folder / name).exists()}
+
+
+def told_alike(folder: Path, side: str) -> bool:
+    """Whether `default` and `full` hold the same prompts and replies on this side, in the same order."""
+    import pyarrow.parquet as pq
+
+    names, hashes = list(hub_columns(TrainRow)), set()
+    for config in CONFIGS:
+        with pq.ParquetFile(folder / config / f"{side}.parquet") as file:
+            batches = (batch.to_pylist() for batch in file.iter_batches(BATCH, columns=names))
+            hashes.add(of_rows(batches, file.schema_arrow).sha256)
+    return len(hashes) == 1
+
+
+def hub_columns(cls: type[Any]) -> tuple[str, ...]:
+    return tuple(name for name, _ in fields_of(cls))
 
 
 def rows_by_id(folder: Path) -> Iterator[dict[str, Any]]:

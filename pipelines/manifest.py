@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -245,7 +246,8 @@ def _table(pairs: Sequence[Pair]) -> tuple[Cell, ...]:
 
 
 def _judged(pairs: Sequence[Pair]) -> tuple[Judged, ...]:
-    counts = Counter((p.game, p.strategy, p.rejected_verdict.split(":")[0]) for p in pairs)
+    # "violation (order)" is a violation, and "unverifiable: diverged" unverifiable
+    counts = Counter((p.game, p.strategy, re.split(r"[ :]", p.rejected_verdict)[0]) for p in pairs)
     return tuple(Judged(*name, counts[name]) for name in sorted(counts))
 
 

@@ -213,7 +213,7 @@ def _manifest(
     made = with_pairs(manifest, train, test)
     note = (
         f"This holds for the {share.own + len(test):,} pairs of the model's own play. The {share.general:,} general "
-        "pairs were not checked for evaluation instances; they come from no game."
+        "pairs were not checked for evaluation instances."
     )
     return dataclasses.replace(
         made, command=command_of(pairs.resolve().name, source, config), quality=quality, mixed=mixed,

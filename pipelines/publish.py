@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pairgen import store
 from pairgen.errors import PairgenError, UsageProblem
 from pipelines import card, pairset
-from pipelines.fingerprint import CONFIGS, SIDES, rows_by_id
+from pipelines.fingerprint import CONFIGS, SIDES, rows_by_id, told_alike
 from pipelines.manifest import Manifest, content_of_rows
 
 PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"
@@ -63,6 +63,11 @@ def plan_push(folder: Path, repo: str, *, public: bool) -> Plan:
             raise PairgenError(f"{folder / name} cannot be read: make the set again with pairgen corrupt.")
     if content_of_rows(rows_by_id(folder)) != manifest.content:
         raise PairgenError(f"{folder}/full is not as pairgen corrupt wrote it: make the set again before it is pushed.")
+    for side in SIDES:
+        if getattr(manifest, side) and not told_alike(folder, side):
+            raise PairgenError(
+                f"{folder}/default/{side}.parquet is not as pairgen wrote it: make the set again before it is pushed."
+            )
     text = _card(manifest, repo, pairset.read_card_bytes(folder))
     return Plan(repo, public, (text, *(_file(folder, name) for name in names)), manifest.pairs)
 

@@ -93,3 +93,11 @@ def test_a_set_that_lost_a_file_is_refused(pairs):
     (pairs / "full/test.parquet").unlink()
     with pytest.raises(PairgenError, match=r"full/test\.parquet cannot be read"):
         publish.plan_push(pairs, "me/games", public=False)
+
+
+@pytest.mark.parametrize("side", ["train", "test"])
+def test_a_table_of_the_trainers_that_is_not_the_full_one_is_refused_before_anything_is_sent(pairs, no_network, side):
+    other = {"train": "test", "test": "train"}[side]
+    (pairs / "default" / f"{side}.parquet").write_bytes((pairs / "default" / f"{other}.parquet").read_bytes())
+    with pytest.raises(PairgenError, match=f"default/{side}.parquet is not as pairgen wrote it"):
+        publish.plan_push(pairs, "me/games", public=False)
